@@ -1,0 +1,2 @@
+#!/bin/sh
+sort -u /app/basket.txt > /app/kinds.txt

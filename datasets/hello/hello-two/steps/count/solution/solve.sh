@@ -1,0 +1,2 @@
+#!/bin/sh
+grep -c . /app/kinds.txt > /app/count.txt
