@@ -1,0 +1,1 @@
+"""Floor 2: who acts in a turn."""

@@ -1,0 +1,1 @@
+"""Floor 3: one episode, from a started group to a result."""

@@ -1,0 +1,1 @@
+"""Floor 4: junit, HTML and summaries, made from result files only."""

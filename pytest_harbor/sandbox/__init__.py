@@ -1,1 +1,1 @@
-"""Floor 1: Compose groups, containers and images. Only here is Docker known."""
+"""Floor 1: Docker, and nothing above it."""

@@ -1,0 +1,1 @@
+"""Floor 0: the Harbor task format, read from files."""
