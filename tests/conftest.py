@@ -1,0 +1,45 @@
+"""What all tests share: those that need a Docker engine say so, and know what to do without one."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+import pytest
+
+DOCKER_TESTS = Path(__file__).parent / "docker"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Everything in tests/docker needs the engine; elsewhere a test says it by the mark itself."""
+    if item.path.is_relative_to(DOCKER_TESTS):
+        item.add_marker(pytest.mark.docker)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("docker") is None:
+        return
+    fault = why_no_engine()
+    if fault is None:
+        return
+    if os.environ.get("PYTEST_HARBOR_REQUIRE_DOCKER"):
+        pytest.fail(f"This run must not skip Docker tests. {fault}", pytrace=False)
+    pytest.skip(fault)
+
+
+@functools.cache
+def why_no_engine() -> str | None:
+    """The reason, asked once in a process and only when a test that needs the engine starts."""
+    from pytest_harbor.errors import SandboxError
+    from pytest_harbor.sandbox.engine import Engine
+
+    engine = Engine()
+    try:
+        _ = engine.facts
+    except SandboxError as fault:
+        return str(fault)
+    finally:
+        engine.close()
+    return None
