@@ -68,6 +68,8 @@ def _explain(detail: ErrorDetails) -> str:
         return "is missing; add it"
     if kind == "literal_error":
         return f"must be {context['expected']}, is {shown}"
+    if kind.startswith("tuple") and isinstance(detail["input"], dict):
+        return f"must be an array of tables; write [[{detail['loc'][-1]}]], not one table"
     expected = next((text for start, text in _EXPECTED if kind.startswith(start)), None)
     if expected is None:
         return f"{detail['msg']} (is {shown})"

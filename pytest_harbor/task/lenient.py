@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from pytest_harbor.task import schema
 from pytest_harbor.task.place import render
+from pytest_harbor.task.values import Number
 
 Path = tuple[str | int, ...]
 
@@ -63,7 +64,7 @@ def _tidy_value(
     return value
 
 
-def _meaningless(value: Any, kind: schema.Number | None) -> str | None:
+def _meaningless(value: Any, kind: Number | None) -> str | None:
     """Say what is wrong with a number that Harbor takes and nobody can mean."""
     if kind is None:
         return None
@@ -77,8 +78,7 @@ def _meaningless(value: Any, kind: schema.Number | None) -> str | None:
         return None
     if kind.accepts(number):
         return None
-    unit = "a number of seconds" if kind.is_time else "a number"
-    return f"is {value}, not {unit} {kind.value}; it counts as unset"
+    return f"is {value}, not {kind.value}; it counts as unset"
 
 
 def _tidy_legacy_sizes(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:

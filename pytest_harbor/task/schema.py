@@ -11,73 +11,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from enum import Enum
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from pytest_harbor.task import names, templates
+from pytest_harbor.task import names, templates, values
 
 NetworkMode = Literal["public", "no-network", "allowlist"]
 
 
-class Number(Enum):
-    """What a number must be to mean anything; others count as unset, with a warning."""
-
-    SECONDS = "above 0"
-    PAUSE = "0 or more"
-    AMOUNT = "above zero"
-    COUNT = "zero or more"
-
-    @property
-    def is_time(self) -> bool:
-        """Whether the number is one of seconds: then infinity and NaN mean nothing either."""
-        return self in (Number.SECONDS, Number.PAUSE)
-
-    def accepts(self, value: float) -> bool:
-        """Whether ``value`` means something."""
-        if not math.isfinite(value):
-            return not self.is_time  # an infinite amount is for the model to refuse
-        return value > 0 or (value == 0 and self in (Number.PAUSE, Number.COUNT))
-
-
-def _user(value: object) -> str | int | None:
-    """Accept a user as Docker does: a name, or a number that is not a boolean."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise ValueError(f"must be a user name in quotes or a user id, is {value!r}")
-
-
-def _number(value: object) -> float:
-    """Read a number as Harbor does: numeric strings count (harbor-format 2)."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ValueError(f"must be a number, is {value!r}") from None
-    if math.isnan(number):
-        raise ValueError("must be a number, is nan")
-    return number
-
-
-def _min_reward(value: object) -> float | dict[str, float] | None:
-    """Accept a gate: a number for the key ``reward``, or a table of numbers by key."""
-    if value is None:
-        return None
-    if isinstance(value, dict):
-        return {str(key): _number(number) for key, number in value.items()}
-    return _number(value)
-
-
-def _artifact(value: object) -> object:
-    """Accept the short form of an artifact, its source alone (harbor-format 2.8)."""
-    return {"source": value} if isinstance(value, str) else value
-
-
-User = Annotated[str | int | None, BeforeValidator(_user)]
-MinReward = Annotated[float | Mapping[str, float] | None, BeforeValidator(_min_reward)]
+User = Annotated[str | int | None, BeforeValidator(values.user)]
+MinReward = Annotated[float | Mapping[str, float] | None, BeforeValidator(values.min_reward)]
 Env = Mapping[str, str]
 
 
@@ -86,7 +31,7 @@ class Table(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    numbers: ClassVar[Mapping[str, Number]] = {}
+    numbers: ClassVar[Mapping[str, values.Number]] = {}
     legacy_keys: ClassVar[frozenset[str]] = frozenset()
 
 
@@ -94,11 +39,11 @@ class Healthcheck(Table):
     """``healthcheck`` of the environment or a step (harbor-format 2.5); times are never scaled."""
 
     numbers = {
-        "interval_sec": Number.PAUSE,
-        "timeout_sec": Number.SECONDS,
-        "start_period_sec": Number.PAUSE,
-        "start_interval_sec": Number.PAUSE,
-        "retries": Number.AMOUNT,
+        "interval_sec": values.Number.PAUSE,
+        "timeout_sec": values.Number.SECONDS,
+        "start_period_sec": values.Number.PAUSE,
+        "start_interval_sec": values.Number.PAUSE,
+        "retries": values.Number.AMOUNT,
     }
 
     command: str
@@ -153,7 +98,7 @@ class McpServer(Table):
 class CollectHook(Table):
     """One of ``[[verifier.collect]]``: a command that is run before artifacts are taken."""
 
-    numbers = {"timeout_sec": Number.SECONDS}
+    numbers = {"timeout_sec": values.Number.SECONDS}
 
     command: str
     service: str = "main"
@@ -208,7 +153,7 @@ class Artifact(Table):
         return self
 
 
-Artifacts = tuple[Annotated[Artifact, BeforeValidator(_artifact)], ...]
+Artifacts = tuple[Annotated[Artifact, BeforeValidator(values.artifact)], ...]
 
 
 class NetworkRules(Table):
@@ -232,7 +177,7 @@ class NetworkRules(Table):
 class AgentConfig(NetworkRules):
     """``[agent]`` and ``[steps.agent]`` (harbor-format 2.3)."""
 
-    numbers = {"timeout_sec": Number.SECONDS}
+    numbers = {"timeout_sec": values.Number.SECONDS}
 
     timeout_sec: float | None = None
     user: User = None
@@ -256,11 +201,11 @@ class EnvironmentConfig(NetworkRules):
     """``[environment]`` and ``[verifier.environment]`` (harbor-format 2.5)."""
 
     numbers = {
-        "build_timeout_sec": Number.SECONDS,
-        "cpus": Number.AMOUNT,
-        "memory_mb": Number.AMOUNT,
-        "storage_mb": Number.COUNT,
-        "gpus": Number.COUNT,
+        "build_timeout_sec": values.Number.SECONDS,
+        "cpus": values.Number.AMOUNT,
+        "memory_mb": values.Number.AMOUNT,
+        "storage_mb": values.Number.COUNT,
+        "gpus": values.Number.COUNT,
     }
     legacy_keys = frozenset({"memory", "storage", "allow_internet"})
 
@@ -289,7 +234,7 @@ class EnvironmentConfig(NetworkRules):
         raw = dict(raw)
         for old in ("memory", "storage"):
             if old in raw:
-                _migrate_size(raw, old)
+                values.migrate_size(raw, old)
         if "allow_internet" in raw:
             allowed = raw.pop("allow_internet")
             if not isinstance(allowed, bool):
@@ -308,7 +253,7 @@ class EnvironmentConfig(NetworkRules):
     def _cpus(cls, value: object) -> int | float | None:
         if value is None:
             return None
-        number = _number(value)
+        number = values.number(value)
         if math.isinf(number):
             raise ValueError("must be a finite number")
         return int(number) if number.is_integer() else number
@@ -320,7 +265,7 @@ class VerifierConfig(NetworkRules):
     ``timeout_sec`` is None when unset, so that a step inherits the task's (sharp edge 5).
     """
 
-    numbers = {"timeout_sec": Number.SECONDS}
+    numbers = {"timeout_sec": values.Number.SECONDS}
 
     timeout_sec: float | None = None
     env: Env = {}
@@ -419,19 +364,3 @@ class TaskConfig(Table):
                 f"{pair[0]!r} and {pair[1]!r} are one folder on some file systems; rename one"
             )
         return steps
-
-
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([GMK])\s*", re.IGNORECASE)
-_PER_MB = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
-
-
-def _migrate_size(raw: dict[str, Any], old: str) -> None:
-    """Turn ``memory = "2G"`` into ``memory_mb = 2048`` (and ``storage``) in place."""
-    new, text = f"{old}_mb", str(raw.pop(old))
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{old} = {text!r} is not a number with G, M or K; write {new} = ...")
-    size = int(float(match[1]) * _PER_MB[match[2].upper()])
-    if raw.get(new) not in (None, size):
-        raise ValueError(f"{old} = {text!r} contradicts {new} = {raw[new]}; remove {old}")
-    raw[new] = size
