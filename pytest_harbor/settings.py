@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 GrantMode = Literal["off", "optional", "required"]
 Provoked = Literal["verifier_timeout", "no_reward", "reward_unreadable"]
@@ -84,14 +84,21 @@ class FromHost(Table):
     env: str
 
 
+def _off(value: object) -> object:
+    """Undo YAML, to which a bare ``off`` is a boolean."""
+    return "off" if value is False else value
+
+
 class Recipe(Table):
     """How to run tasks. Made by :func:`pytest_harbor.recipe.make_recipe`."""
 
     agent: AgentTable = AgentTable()
     attempts: Annotated[int, Field(ge=1)] = 1
     builds: BuildsTable = BuildsTable()
-    task_mcp_grants: GrantMode = "required"
+    task_mcp_grants: Annotated[GrantMode, BeforeValidator(_off)] = "required"
     """Whether the task's MCP servers are given to the agent, and must work."""
+    mcp_ready_seconds: Seconds = 15.0
+    """How long a granted MCP server may take to answer its first handshake, in seconds."""
     compose_variables: dict[str, str | FromHost] = Field(default_factory=dict)
     """Names that the task's Compose file may interpolate; values are literals."""
     compose_overlays: Annotated[tuple[str, ...], Field(strict=False)] = ()

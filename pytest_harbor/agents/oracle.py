@@ -1,0 +1,52 @@
+"""The agent that plays a task's reference solution, step by step (harbor-format 10.4).
+
+Unlike Harbor's, it works under the step's own time limit, and a failing solve.sh is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_harbor.agents.base import LOGS, Transport, Turn, TurnResult, ended
+from pytest_harbor.sandbox.container import Container, Entry
+from pytest_harbor.sandbox.uploads import tree_entries
+from pytest_harbor.task.timeouts import Deadline
+
+_LOG = "oracle.txt"
+_SCRIPT = "solve.sh"
+_PLACE = "/solution"
+
+
+@dataclass(frozen=True)
+class OracleAgent:
+    """Runs ``/solution/solve.sh``: the step's solution, else the task's."""
+
+    name: str = "oracle"
+    version: str = "1"
+    model: str | None = None
+    is_utility: bool = True
+    mcp_transports: frozenset[Transport] = frozenset({"stdio", "sse", "streamable-http"})
+
+    def setup(self, container: Container, *, user: str | int | None, deadline: Deadline) -> None:
+        """Nothing to prepare."""
+
+    def run_turn(self, turn: Turn) -> TurnResult:
+        """Lay the solution into the container and run it."""
+        if turn.solution is None or not (turn.solution / _SCRIPT).is_file():
+            return TurnResult("error", message=f"the task has no {_SCRIPT} for step {turn.step}")
+        container = turn.container
+        owner = container.user(turn.user)
+        container.put(
+            [
+                Entry(_PLACE, None, 0o755, owner.uid, owner.gid),
+                *tree_entries(turn.solution, _PLACE, owner, scripts={_SCRIPT}),
+            ]
+        )
+        ran = container.run_logged(
+            f"{_PLACE}/{_SCRIPT}",
+            log=f"{LOGS}/{_LOG}",
+            user=turn.user,
+            env={"DEBIAN_FRONTEND": "noninteractive", **turn.env, **turn.solution_env},
+            deadline=turn.deadline,
+        )
+        return ended(ran, _SCRIPT, _LOG)

@@ -1,0 +1,105 @@
+"""The lease on a Compose group: started, perhaps renewed, and closed by whoever schedules.
+
+An episode only works in the group; the lease decides when it exists.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from pytest_harbor.episode.budgets import start_budget
+from pytest_harbor.episode.plan import Plan
+from pytest_harbor.errors import SandboxError
+from pytest_harbor.sandbox.engine import Engine
+from pytest_harbor.sandbox.group import Group, GroupSpec
+from pytest_harbor.sandbox.labels import Owner
+from pytest_harbor.task.timeouts import Deadline
+
+_CLOSE_SECONDS = 60.0
+
+
+class Lease:
+    """A group that can be started, renewed and closed. Use as a context manager, or close it."""
+
+    def __init__(self, plan: Plan, engine: Engine, owner: Owner, key: str) -> None:
+        self.plan = plan
+        self._engine = engine
+        self._owner = owner
+        self._key = key
+        self._turns = 0
+        self._group: Group | None = None
+
+    def start(self) -> Group:
+        """Start the group; the same group when it runs already.
+
+        Raises:
+            ImageError: an image could not be built or pulled.
+            SandboxError: the group did not become ready in its budget.
+        """
+        if self._group is None:
+            budget = start_budget(self.plan.task, self.plan.recipe)
+            group = Group(self._engine, self._spec(), self._owner)
+            self._group = group
+            group.start(Deadline.after(budget, "start of the group"))
+        return self._group
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is a group to work in."""
+        return self._group is not None
+
+    @property
+    def group(self) -> Group:
+        """The running group.
+
+        Raises:
+            SandboxError: it was never started, or is closed.
+        """
+        if self._group is None:
+            raise SandboxError("the group is not running: start the lease first")
+        return self._group
+
+    def renew(self) -> Group:
+        """Close the group and start a fresh one, for another try at the same episode."""
+        self.close()
+        self._turns += 1
+        return self.start()
+
+    def close(self) -> tuple[str, ...]:
+        """Remove the group and all that belongs to it; returns what went wrong, never raises."""
+        group, self._group = self._group, None
+        if group is None:
+            return ()
+        if self.plan.recipe.keep:
+            return (f"{group.project} is kept as asked; {group.removal_command} removes it",)
+        return group.close(Deadline.after(_CLOSE_SECONDS, "removal of the group"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _spec(self) -> GroupSpec:
+        plan, environment = self.plan, self.plan.task.config.environment
+        return GroupSpec(
+            name=plan.task.name,
+            key=f"{self._key}#{self._turns}",
+            environment_dir=plan.task.environment_dir,
+            dockerfile=plan.task.dockerfile is not None,
+            compose_file=plan.task.compose_file,
+            docker_image=environment.docker_image,
+            overlays=plan.overlays,
+            main_env=plan.main_env,
+            variables=plan.variables,
+            workdir=environment.workdir,
+            cpus=environment.cpus,
+            memory_mb=environment.memory_mb,
+            force_build=plan.recipe.builds.force,
+        )

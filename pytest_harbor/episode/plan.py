@@ -1,0 +1,159 @@
+"""What an episode will do, settled and checked before anything is created.
+
+A task that cannot run as written fails here, by name and in no time: unsupported features,
+variables that are not set, an agent that cannot use what the task grants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_harbor.agents.base import Agent, Grant
+from pytest_harbor.errors import RecipeError, TaskError
+from pytest_harbor.settings import FromHost, Recipe
+from pytest_harbor.task import templates
+from pytest_harbor.task.load import unsupported_features
+from pytest_harbor.task.model import Step, Task
+from pytest_harbor.user.grants import make_grants, refuse_unfit_agent, url_variables
+
+_SENSITIVE = re.compile(r"KEY|SECRET|TOKEN|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
+_LONG = 16
+"""Operator values from this length on are treated as secrets, whatever their name."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One episode, ready to be started."""
+
+    task: Task
+    recipe: Recipe
+    agent: Agent
+    grants: tuple[Grant, ...]
+    main_env: Mapping[str, str]
+    """What ``main`` starts with, beside what image and Compose file say."""
+    variables: Mapping[str, str]
+    """What the Compose file may interpolate, beside the runner's own names."""
+    solution_env: Mapping[str, str]
+    verifier_envs: tuple[Mapping[str, str], ...]
+    """By step."""
+    overlays: tuple[Path, ...]
+    host_names: tuple[str, ...]
+    """Host variables that the task asks for."""
+    secrets: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps to run: all, or those up to the one where the operator stops."""
+        name = self.recipe.until_step
+        if name is None:
+            return self.task.steps
+        names = [step.name for step in self.task.steps]
+        return self.task.steps[: names.index(name) + 1]
+
+
+def make_plan(task: Task, recipe: Recipe, agent: Agent, host: Mapping[str, str]) -> Plan:
+    """Settle everything that can be settled without Docker.
+
+    ``host`` is the operator's environment. Only what the task's ``env`` tables and MCP headers
+    name in templates, and what the recipe fetches, is read from it.
+
+    Raises:
+        TaskError: the task needs what this release cannot do, or warns under ``strict``.
+        RecipeError: a variable is not set, or the recipe names a step that is not there.
+        UserError: the agent cannot use a required MCP server.
+    """
+    _refuse(task, recipe)
+    _known_step(task, recipe)
+    environment = task.config.environment
+    main_env = templates.resolve_table(environment.env, host, where="[environment.env]")
+    grants = make_grants(task.mcp_servers, recipe.task_mcp_grants, host)
+    unfit = refuse_unfit_agent(agent, grants, recipe.task_mcp_grants)
+    operator = dict(_operator_variables(recipe, host))
+    asked = _asked(task, agent)
+    return Plan(
+        task=task,
+        recipe=recipe,
+        agent=agent,
+        grants=grants,
+        main_env={**main_env, **url_variables(grants)},
+        variables={**main_env, **operator},
+        solution_env=_solution_env(task, agent, host),
+        verifier_envs=tuple(_verifier_env(step, recipe, host) for step in task.steps),
+        overlays=tuple(Path(path).absolute() for path in recipe.compose_overlays),
+        host_names=tuple(name for name in asked if name in host),
+        secrets=tuple(_secrets(recipe, operator, {n: host[n] for n in asked if n in host})),
+        warnings=(*task.warnings, *unfit),
+    )
+
+
+def _refuse(task: Task, recipe: Recipe) -> None:
+    if missing := unsupported_features(task):
+        raise TaskError(
+            f"{task.name} needs what this release cannot do yet: {'; '.join(missing)}. "
+            "It is not run without, since its reward would mean something else"
+        )
+    if recipe.strict and task.warnings:
+        raise TaskError(f"strict ({recipe.source('strict')}): " + "; ".join(task.warnings))
+
+
+def _known_step(task: Task, recipe: Recipe) -> None:
+    names = [step.name for step in task.steps]
+    if recipe.until_step is not None and recipe.until_step not in names:
+        raise RecipeError(
+            f"{recipe.source('until_step')}: {task.name} has no step {recipe.until_step!r}; "
+            f"its steps are {', '.join(names)}"
+        )
+
+
+def _operator_variables(recipe: Recipe, host: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    for name, value in recipe.compose_variables.items():
+        if not isinstance(value, FromHost):
+            yield name, value
+        elif value.env in host:
+            yield name, host[value.env]
+        else:
+            raise RecipeError(
+                f"{recipe.source(f'compose_variables.{name}')}: {name} takes its value from the "
+                f"environment variable {value.env}, which is not set"
+            )
+
+
+def _solution_env(task: Task, agent: Agent, host: Mapping[str, str]) -> Mapping[str, str]:
+    if agent.name != "oracle":
+        return {}
+    return templates.resolve_table(task.config.solution.env, host, where="[solution.env]")
+
+
+def _verifier_env(step: Step, recipe: Recipe, host: Mapping[str, str]) -> Mapping[str, str]:
+    where = "[verifier.env]" if step.implicit else f"[verifier.env] of step {step.name}"
+    return {
+        **templates.resolve_table(step.verifier_env, host, where=where),
+        **recipe.verifier.env,
+    }
+
+
+def _asked(task: Task, agent: Agent) -> tuple[str, ...]:
+    """Names of host variables that the task's tables refer to, in order, each once."""
+    values = [*task.config.environment.env.values()]
+    for step in task.steps:
+        values += step.verifier_env.values()
+    if agent.name == "oracle":
+        values += task.config.solution.env.values()
+    headers = [value for server in task.mcp_servers for value in server.headers.values()]
+    found = templates.referenced_names(values)
+    found += templates.referenced_names(headers, embedded=True)
+    return tuple(dict.fromkeys(reference.name for reference in found))
+
+
+def _secrets(
+    recipe: Recipe, operator: Mapping[str, str], asked: Mapping[str, str]
+) -> Iterable[str]:
+    tables = (operator, asked, recipe.agent.env, recipe.verifier.env)
+    for table in tables:
+        for name, value in table.items():
+            if _SENSITIVE.search(name) or len(value) >= _LONG:
+                yield value

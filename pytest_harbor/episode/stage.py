@@ -1,0 +1,135 @@
+"""The stage of an episode: the running group, made ready once, in which the steps are played."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from pytest_harbor.agents.base import Agent
+from pytest_harbor.episode.budgets import setup_budget
+from pytest_harbor.episode.plan import Plan
+from pytest_harbor.episode.record import EpisodeRecord
+from pytest_harbor.episode.result import GrantRecord
+from pytest_harbor.errors import SandboxError
+from pytest_harbor.sandbox.container import Container
+from pytest_harbor.sandbox.group import Group
+from pytest_harbor.sandbox.processes import Processes
+from pytest_harbor.sandbox.scratch import Ground
+from pytest_harbor.sandbox.uploads import tree_entries
+from pytest_harbor.task.schema import Healthcheck
+from pytest_harbor.task.timeouts import Deadline
+from pytest_harbor.user.grants import Seen, try_grants
+from pytest_harbor.user.sidecar import SimulatedUser, find_user
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What every step of an episode works with."""
+
+    plan: Plan
+    record: EpisodeRecord
+    group: Group
+    main: Container
+    ground: Ground
+    processes: Processes
+    grants: tuple[Seen, ...]
+    user: SimulatedUser | None
+
+    @property
+    def agent(self) -> Agent:
+        """Who acts."""
+        return self.plan.agent
+
+    def grant_records(self) -> tuple[GrantRecord, ...]:
+        """The grants as a step's result shows them."""
+        return tuple(
+            GrantRecord(
+                name=seen.grant.name,
+                url=seen.grant.url,
+                mode=self.plan.recipe.task_mcp_grants,
+                reachable=bool(seen.tools) if not seen.trouble else False,
+                tools=seen.tools,
+                note=seen.trouble or seen.note,
+            )
+            for seen in self.grants
+        )
+
+
+def open_stage(
+    plan: Plan, group: Group, record: EpisodeRecord, user: SimulatedUser | None = None
+) -> Stage:
+    """Make a started group ready for its first step (harbor-format 3.1, 4 to 7).
+
+    Raises:
+        HarborError: healthcheck, agent setup or a required MCP server failed; the record has it.
+    """
+    main = group.container("main")
+    ground = Ground(main)
+    environment = plan.task.config.environment
+    with record.phase("start"):
+        _make_workdir(main)
+        ground.prepare_logs()
+        _lay_environment(plan, main)
+        if environment.healthcheck is not None:
+            where = "[environment.healthcheck]"
+            wait_until_healthy(main, environment.healthcheck, None, where, outcome="start_failed")
+    with record.phase("agent-setup"):
+        budget = setup_budget(plan.recipe)
+        account = plan.task.config.agent.user
+        plan.agent.setup(main, user=account, deadline=Deadline.after(budget, "agent setup"))
+    with record.phase("grants"):
+        limit = Deadline.after(plan.recipe.mcp_ready_seconds, "mcp_ready_seconds")
+        seen = try_grants(plan.grants, plan.recipe.task_mcp_grants, group, main, limit)
+    processes = Processes(main)
+    processes.take_baseline()
+    user = user or find_user(plan.grants, group)
+    return Stage(plan, record, group, main, ground, processes, seen, user)
+
+
+def _make_workdir(main: Container) -> None:
+    """Make the working directory where the image lacks it: every exec would fail otherwise."""
+    if main.stat(main.workdir) is None:
+        main.make_folder(PurePosixPath(main.workdir))
+
+
+def _lay_environment(plan: Plan, main: Container) -> None:
+    """Copy ``environment/`` into a ready-made image that nothing else brings it to (format 6.3)."""
+    task = plan.task
+    built = task.dockerfile is not None or task.compose_file is not None
+    if built or task.environment_dir is None:
+        return
+    owner = main.user(None)
+    place = main.workdir.rstrip("/")
+    if entries := tree_entries(task.environment_dir, place, owner, harborignore=False):
+        main.put(entries)
+
+
+def wait_until_healthy(
+    main: Container, check: Healthcheck, user: str | int | None, where: str, *, outcome: str
+) -> None:
+    """Run a healthcheck until it passes once (harbor-format 2.5).
+
+    A command that hangs is a failed attempt like any other (sharp edge 6); times are seconds and
+    may be fractions (sharp edge 7).
+
+    Raises:
+        SandboxError: it failed ``retries`` times after its start period.
+    """
+    started = time.monotonic()
+    failures = 0
+    while True:
+        limit = Deadline.after(check.timeout_sec, f"{where} timeout_sec")
+        ran = main.run(check.command, user=user, deadline=limit)
+        if ran.exit_code == 0 and not ran.timed_out:
+            return
+        starting = time.monotonic() - started < check.start_period_sec
+        failures += not starting
+        if failures >= check.retries:
+            said = ran.output.decode("utf-8", "replace").strip()[-500:]
+            how = "timed out" if ran.timed_out else f"exited with {ran.exit_code}"
+            raise SandboxError(
+                f"{where} {check.command!r} failed {failures} times; the last {how}: {said}",
+                outcome=outcome,
+            )
+        time.sleep(check.start_interval_sec if starting else check.interval_sec)

@@ -1,0 +1,256 @@
+"""One step, top to bottom: set up, turn, settle, collect, grade, clean (harbor-format 3.3).
+
+What happens when the agent times out: its turn is recorded as such, everything that it left
+running is killed, and the step is graded like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_harbor.agents.base import LOGS, Turn, TurnResult
+from pytest_harbor.episode.artifacts import PUBLISHED, collect, run_hooks
+from pytest_harbor.episode.budgets import agent_budget, step_setup_budget
+from pytest_harbor.episode.folder import StepFolder
+from pytest_harbor.episode.outcome import Outcome
+from pytest_harbor.episode.record import Stopwatch
+from pytest_harbor.episode.result import (
+    ArtifactRecord,
+    Fault,
+    Hygiene,
+    StepResult,
+    TurnRecord,
+)
+from pytest_harbor.episode.rewards import missed_gate
+from pytest_harbor.episode.stage import Stage, wait_until_healthy
+from pytest_harbor.episode.verify import Graded, grade
+from pytest_harbor.errors import AgentError, HarborError, SandboxError
+from pytest_harbor.sandbox.uploads import tree_entries
+from pytest_harbor.task.model import Step
+from pytest_harbor.task.timeouts import Deadline
+
+_SWEEP_SECONDS = 30.0
+_CLEAN_SECONDS = 60.0
+_LOG_LIMIT_BYTES = 64 * 1024 * 1024
+_SETUP = "setup.sh"
+
+
+@dataclass
+class _Draft:
+    """A step in the making."""
+
+    step: Step
+    folder: StepFolder
+    watch: Stopwatch = field(default_factory=Stopwatch)
+    turn: TurnRecord | None = None
+    graded: Graded | None = None
+    reward: float | None = None
+    gate: str | None = None
+    fault: Fault | None = None
+    hygiene: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    artifacts: tuple[ArtifactRecord, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+
+
+def run_step(stage: Stage, step: Step) -> StepResult:
+    """Play one step; a fault in it is in the result, not raised."""
+    draft = _Draft(step, stage.record.folder.step(step.name, implicit=step.implicit))
+    stage.record.event("step-start", step=step.name, index=step.index)
+    phases: tuple[tuple[str, Callable[[Stage, _Draft], None]], ...] = (
+        ("setup", _set_up),
+        ("agent", _take_turn),
+        ("settle", _settle),
+        ("collect", _collect),
+        ("verify", _grade),
+        ("clean", _clean),
+    )
+    for name, phase in phases:
+        try:
+            phase(stage, draft)
+        except HarborError as error:
+            draft.fault = Fault(outcome=Outcome(error.outcome), phase=name, message=str(error))
+            _rescue(stage, draft)
+            break
+    stage.record.folder.redact(draft.folder.root)
+    return _finish(stage, draft)
+
+
+def _set_up(stage: Stage, draft: _Draft) -> None:
+    """Lay the step's files, run its setup.sh, wait for its healthcheck."""
+    step, main = draft.step, stage.main
+    if stage.user is not None:
+        stage.user.check_memory()
+    if step.workdir is not None:
+        owner = main.user(step.agent_user)
+        place = main.workdir.rstrip("/")
+        main.put(tree_entries(step.workdir, place, owner, scripts={_SETUP}, harborignore=False))
+        if step.has_setup_script:
+            _run_setup_script(stage, step, f"{place}/{_SETUP}")
+    if step.healthcheck is not None:
+        where = f"healthcheck of step {step.name}"
+        wait_until_healthy(main, step.healthcheck, step.agent_user, where, outcome="setup_failed")
+
+
+def _run_setup_script(stage: Stage, step: Step, path: str) -> None:
+    limit = Deadline.after(step_setup_budget(stage.plan.recipe), "setup.sh")
+    ran = stage.main.run(
+        f'bash "{path}"; s=$?; rm -f "{path}"; exit $s', user=step.agent_user, deadline=limit
+    )
+    if ran.timed_out or ran.exit_code != 0:
+        how = f"timed out ({limit.what})" if ran.timed_out else f"exited with {ran.exit_code}"
+        said = ran.output.decode("utf-8", "replace").strip()[-1000:]
+        raise SandboxError(f"{_SETUP} of step {step.name} {how}: {said}", outcome="setup_failed")
+
+
+def _take_turn(stage: Stage, draft: _Draft) -> None:
+    """Start a fresh agent session with the step's instruction."""
+    step, recipe = draft.step, stage.plan.recipe
+    budget = agent_budget(step, recipe)
+    stage.record.event("agent-start", step=step.name, budget=str(budget))
+    watch = Stopwatch()
+    turn = Turn(
+        step=step.name,
+        index=step.index,
+        instruction=step.instruction,
+        container=stage.main,
+        user=step.agent_user,
+        deadline=Deadline.after(budget, f"agent budget of step {step.name}"),
+        env=recipe.agent.env,
+        grants=tuple(seen.grant for seen in stage.grants if not seen.trouble),
+        solution=step.solution if stage.agent.name == "oracle" else None,
+        solution_env=stage.plan.solution_env,
+    )
+    try:
+        result = stage.agent.run_turn(turn)
+    except AgentError as error:
+        result = TurnResult("error", message=str(error))
+    draft.turn = _turn_record(stage, draft, result, watch, str(budget))
+    stage.record.event("agent-end", step=step.name, ended=result.ended, message=result.message)
+
+
+def _turn_record(
+    stage: Stage, draft: _Draft, result: TurnResult, watch: Stopwatch, budget: str
+) -> TurnRecord:
+    def placed(name: str | None) -> str | None:
+        return stage.record.folder.relative(draft.folder.agent / name) if name else None
+
+    message = result.message
+    if result.ended == "timeout":
+        message += f"; its budget was {budget}"
+    return TurnRecord(
+        ran=watch.stop(),
+        ended=result.ended,
+        exit_code=result.exit_code,
+        message=message,
+        budget=budget,
+        log=placed(result.log),
+        trajectory=placed(result.trajectory),
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
+        cached_tokens=result.cached_tokens,
+        cost_usd=result.cost_usd,
+        extra=dict(result.extra),
+    )
+
+
+def _settle(stage: Stage, draft: _Draft) -> None:
+    """End what the agent left running, and fetch its logs."""
+    _sweep(stage, draft, "killed_before_grading")
+    _fetch_logs(stage, draft)
+
+
+def _sweep(stage: Stage, draft: _Draft, when: str) -> None:
+    killed = stage.processes.sweep(Deadline.after(_SWEEP_SECONDS, "killing leftover processes"))
+    if killed:
+        draft.hygiene[when] = killed
+        stage.record.event("killed", step=draft.step.name, when=when, commands=list(killed))
+
+
+def _fetch_logs(stage: Stage, draft: _Draft) -> None:
+    got = stage.main.get_tree(LOGS, draft.folder.agent, limit_bytes=_LOG_LIMIT_BYTES)
+    draft.warnings += [f"agent log not kept: {skipped}" for skipped in got.skipped[:20]]
+    if draft.turn is not None and draft.turn.log is not None:
+        path = stage.record.folder.path / draft.turn.log
+        if not path.is_file():
+            draft.turn = draft.turn.model_copy(update={"log": None})
+
+
+def _collect(stage: Stage, draft: _Draft) -> None:
+    """Run collect hooks and take artifacts, before grading can change them."""
+    draft.warnings += run_hooks(draft.step.collect, stage.group)
+    draft.artifacts = collect(draft.step.artifacts, stage.group, draft.folder.artifacts)
+
+
+def _grade(stage: Stage, draft: _Draft) -> None:
+    """Grade the step, and see whether its gate holds."""
+    step, recipe = draft.step, stage.plan.recipe
+    stage.record.event("verify-start", step=step.name)
+    graded = draft.graded = grade(stage, step, draft.folder)
+    stage.record.event("verify-end", step=step.name, exit_code=graded.record.exit_code)
+    draft.warnings += graded.warnings
+    if graded.error is None:
+        draft.reward, rewards = graded.scalar, graded.record.rewards
+    elif graded.error.outcome in recipe.count_as_zero:
+        draft.reward, rewards = 0.0, {"reward": 0.0}
+        note = f"{graded.error.outcome} counts as 0 ({recipe.source('count_as_zero')})"
+        draft.warnings.append(f"{note}: {graded.error}")
+    else:
+        raise graded.error
+    draft.gate = missed_gate(step.min_reward, rewards, draft.reward)
+
+
+def _clean(stage: Stage, draft: _Draft) -> None:
+    """Remove what grading brought, before the next agent can see it."""
+    last = draft.step.index == stage.plan.steps[-1].index
+    if (last or draft.gate) and not stage.plan.recipe.keep:
+        return
+    _sweep(stage, draft, "killed_after_grading")
+    cleaned = stage.ground.after_grading(Deadline.after(_CLEAN_SECONDS, "cleaning after grading"))
+    draft.hygiene["removed"] = cleaned.removed
+    draft.hygiene["changed"] = cleaned.changed
+
+
+def _rescue(stage: Stage, draft: _Draft) -> None:
+    """Save what can be saved of a step that broke; nothing here may hide the fault."""
+    for folder, target in ((LOGS, draft.folder.agent), (PUBLISHED, draft.folder.artifacts)):
+        try:
+            stage.main.get_tree(folder, target, limit_bytes=_LOG_LIMIT_BYTES)
+        except (HarborError, OSError) as error:
+            draft.warnings.append(f"{folder} could not be saved: {error}")
+
+
+def _finish(stage: Stage, draft: _Draft) -> StepResult:
+    graded = draft.graded
+    hygiene: dict[str, Any] = dict(draft.hygiene)
+    if graded is not None:
+        hygiene["tampering"] = graded.tampering
+    return StepResult(
+        name=draft.step.name,
+        index=draft.step.index,
+        implicit=draft.step.implicit,
+        outcome=_outcome(draft, stage.plan.recipe.pass_rule.threshold),
+        reward=draft.reward,
+        turn=draft.turn,
+        grade=graded.record if graded is not None else None,
+        fault=draft.fault,
+        gate=draft.gate,
+        hygiene=Hygiene(**hygiene),
+        grants=stage.grant_records(),
+        artifacts=draft.artifacts,
+        warnings=tuple(draft.warnings),
+        ran=draft.watch.stop(),
+    )
+
+
+def _outcome(draft: _Draft, threshold: float) -> Outcome:
+    if draft.fault is not None:
+        return draft.fault.outcome
+    if draft.gate is not None:
+        return Outcome.GATE_STOPPED
+    if draft.reward is not None and draft.reward >= threshold:
+        return Outcome.PASSED
+    ended = draft.turn.ended if draft.turn is not None else "exited"
+    by_ending = {"timeout": Outcome.AGENT_TIMEOUT, "error": Outcome.AGENT_ERROR}
+    return by_ending.get(ended, Outcome.FAILED)

@@ -1,0 +1,210 @@
+"""The fixtures: what an episode is made of, each to be overridden in a conftest.py.
+
+They only fetch and hand over; the work is done on the floors below. A fault while they are set up
+is shown as an ERROR of the test, with its reason and without a traceback of ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_harbor.errors import HarborError, TaskError
+from pytest_harbor.job import JOB
+from pytest_harbor.options import recipe_layers
+
+if TYPE_CHECKING:
+    from pytest_harbor.agents.base import Agent
+    from pytest_harbor.episode.lease import Lease
+    from pytest_harbor.episode.record import EpisodeRecord
+    from pytest_harbor.episode.result import EpisodeResult
+    from pytest_harbor.settings import Recipe
+    from pytest_harbor.task.model import Task
+    from pytest_harbor.user.sidecar import SimulatedUser
+
+RECORD = pytest.StashKey["EpisodeRecord"]()
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode that is ready to run: its group is up, its record is open."""
+
+    lease: Lease
+    record: EpisodeRecord
+    user: SimulatedUser | None
+    _node: pytest.Item
+
+    @property
+    def folder(self) -> Path:
+        """The run folder of this episode."""
+        return self.record.folder.path
+
+    def run(self) -> EpisodeResult:
+        """Play all steps and return the result; the same result when called again."""
+        if self.record.result is not None:
+            return self.record.result
+        from pytest_harbor.episode.run import run_episode
+
+        result = run_episode(self.lease, self.record, self.user)
+        for step in result.steps:
+            self._node.ihook.pytest_harbor_step_finished(result=step)
+        self._node.ihook.pytest_harbor_episode_finished(result=result)
+        return result
+
+
+@pytest.fixture
+def harbor_task(request: pytest.FixtureRequest) -> Task:
+    """The task, loaded and checked."""
+    with shown_plainly(request.node, "task"):
+        from pytest_harbor.task.load import load_task
+
+        return load_task(task_folder(request.node))
+
+
+@pytest.fixture
+def harbor_recipe(request: pytest.FixtureRequest, harbor_task: Task) -> Recipe:
+    """How the task is run: harbor.yaml, ini, environment and options, later ones winning."""
+    with shown_plainly(request.node, "recipe"):
+        from pytest_harbor.recipe import make_recipe
+
+        recipe = make_recipe(recipe_layers(request.config, harbor_task.folder))
+        changed: Recipe | None = request.node.ihook.pytest_harbor_recipe(
+            task=harbor_task, recipe=recipe
+        )
+        return changed if changed is not None else recipe
+
+
+@pytest.fixture
+def harbor_agent(
+    request: pytest.FixtureRequest, harbor_task: Task, harbor_recipe: Recipe
+) -> Agent | str:
+    """Who acts: an agent, or the name of one. Override it with params for a matrix of agents."""
+    with shown_plainly(request.node, "agent"):
+        from pytest_harbor.agents.find import find_agent
+
+        provided: Agent | None = request.node.ihook.pytest_harbor_agent(
+            task=harbor_task, recipe=harbor_recipe
+        )
+        return provided if provided is not None else find_agent(harbor_recipe)
+
+
+@pytest.fixture
+def harbor_compose(
+    request: pytest.FixtureRequest,
+    harbor_task: Task,
+    harbor_recipe: Recipe,
+    harbor_agent: Agent | str,
+) -> Iterator[Lease]:
+    """The lease on the task's Compose group, started; closed when the test is over."""
+    record = record_of(request.node)
+    job = request.config.stash[JOB]
+    with shown_plainly(request.node, "plan"):
+        from pytest_harbor.agents.find import as_agent
+        from pytest_harbor.episode.lease import Lease
+        from pytest_harbor.episode.plan import make_plan
+        from pytest_harbor.episode.run import start_group
+        from pytest_harbor.sandbox.labels import Owner
+
+        recipe, agent = as_agent(harbor_agent, harbor_recipe)
+        plan = make_plan(harbor_task, recipe, agent, os.environ)
+        record.begin(plan)
+        owner = Owner.of_this_process(job.run_id, record.folder.name)
+        lease = Lease(plan, job.engine, owner, request.node.nodeid)
+    try:
+        with shown_plainly(request.node, "group"):
+            start_group(lease, record)
+        yield lease
+    finally:
+        record.warn(lease.close())
+
+
+@pytest.fixture
+def harbor_user(harbor_compose: Lease) -> SimulatedUser | None:
+    """The simulated user's sidecar; None when the task grants no server of its own group."""
+    from pytest_harbor.user.sidecar import find_user
+
+    return find_user(harbor_compose.plan.grants, harbor_compose.group)
+
+
+@pytest.fixture
+def harbor_episode(
+    request: pytest.FixtureRequest, harbor_compose: Lease, harbor_user: SimulatedUser | None
+) -> Episode:
+    """The episode, ready: ``harbor_episode.run()`` plays it and returns its result."""
+    return Episode(harbor_compose, record_of(request.node), harbor_user, request.node)
+
+
+def has_task(node: pytest.Item) -> bool:
+    """Whether a test is a task, or is marked with one."""
+    mark = node.get_closest_marker("harbor_task")
+    return node.path.name == "task.toml" or (mark is not None and bool(mark.args))
+
+
+def task_folder(node: pytest.Item) -> Path:
+    """The task folder of a task's item, or the one that the mark ``harbor_task`` names.
+
+    Raises:
+        TaskError: the test has neither.
+    """
+    if node.path.name == "task.toml":
+        return node.path.parent
+    mark = node.get_closest_marker("harbor_task")
+    if mark is None or not mark.args:
+        raise TaskError(
+            f'{node.nodeid} has no task: mark it with @pytest.mark.harbor_task("path/to/task")'
+        )
+    folder = Path(mark.args[0])
+    beside = node.path.parent / folder
+    return beside if beside.is_dir() else node.config.rootpath / folder
+
+
+def record_of(node: pytest.Item) -> EpisodeRecord:
+    """The record of a test's episode, opened at first asking."""
+    if RECORD not in node.stash:
+        from pytest_harbor.episode.folder import EpisodeFolder, episode_name
+        from pytest_harbor.episode.record import EpisodeRecord
+
+        folder = task_folder(node)
+        name = episode_name(folder.name, node.nodeid)
+        callspec = getattr(node, "callspec", None)
+        node.stash[RECORD] = EpisodeRecord(
+            EpisodeFolder(node.config.stash[JOB].folder, name),
+            key=node.nodeid,
+            task=folder.name,
+            task_path=os.path.relpath(folder, node.config.rootpath),
+            attempt=callspec.params.get("harbor_attempt", 1) if callspec else 1,
+        )
+    return node.stash[RECORD]
+
+
+@contextmanager
+def shown_plainly(node: pytest.Item, phase: str) -> Iterator[None]:
+    """Put a fault of ours on the record and show its reason alone."""
+    try:
+        yield
+    except HarborError as error:
+        if has_task(node):
+            record_of(node).fault(error, phase)
+        pytest.fail(str(error), pytrace=False)
+
+
+def close_record(node: pytest.Item, call: pytest.CallInfo[None]) -> EpisodeResult | None:
+    """The result of a test's episode after its setup broke or its call is over.
+
+    None when the test has no episode. Whatever broke it is on the record, so that every task has
+    a result.
+    """
+    is_task = node.path.name == "task.toml"
+    if RECORD not in node.stash and not (is_task and call.when == "setup" and call.excinfo):
+        return None
+    record = record_of(node)
+    if call.excinfo is not None and record.result is None:
+        record.fault(call.excinfo.value, call.when)
+        return record.finish()
+    return record.result

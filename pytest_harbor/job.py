@@ -1,0 +1,77 @@
+"""One run of pytest as this plugin sees it: its folder, its name, the engine that it uses.
+
+The controller decides on the name; workers are told, so that all write into one folder.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_harbor.options import given
+
+if TYPE_CHECKING:
+    from pytest_harbor.episode.result import EpisodeResult
+    from pytest_harbor.sandbox.engine import Engine
+
+_INPUT = "harbor_job"
+
+
+@dataclass
+class Job:
+    """A run: where its episodes go and under which name Docker objects are labelled."""
+
+    folder: Path
+    run_id: str
+    is_controller: bool
+    started_at: datetime = field(default_factory=datetime.now)
+    episodes: dict[str, str] = field(default_factory=dict)
+    """Node id → name of the episode's folder, as reports came in."""
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The Docker engine, found when it is first needed."""
+        from pytest_harbor.sandbox.engine import Engine
+
+        return Engine()
+
+    def to_worker(self) -> dict[str, str]:
+        """What a worker needs to know, as plain data."""
+        return {"folder": str(self.folder), "run_id": self.run_id}
+
+    def result(self, name: str) -> EpisodeResult | None:
+        """The result in an episode's folder, if there is one."""
+        from pytest_harbor.episode.result import EpisodeResult
+
+        return EpisodeResult.read(self.folder / name)
+
+    def results(self) -> dict[str, EpisodeResult]:
+        """The results of all episodes of this run, by node id, in the order of node ids."""
+        found = {node: self.result(name) for node, name in sorted(self.episodes.items())}
+        return {node: result for node, result in found.items() if result is not None}
+
+
+JOB = pytest.StashKey[Job]()
+
+
+def open_job(config: pytest.Config) -> Job:
+    """Make the job of this process, from the controller's word in a worker."""
+    told: dict[str, str] | None = getattr(config, "workerinput", {}).get(_INPUT)
+    if told is not None:
+        return Job(Path(told["folder"]), told["run_id"], is_controller=False)
+    jobs, name = given(config, "jobs-dir"), given(config, "job-name")
+    place = Path(jobs.value) if jobs else config.rootpath / "jobs"
+    now = datetime.now()
+    shown = name.value if name else f"{now:%Y-%m-%d__%H-%M-%S}"
+    return Job(place / shown, uuid.uuid4().hex[:12], is_controller=True, started_at=now)
+
+
+def tell_worker(config: pytest.Config, node: Any) -> None:
+    """Give an xdist worker what :func:`open_job` looks for."""
+    node.workerinput[_INPUT] = config.stash[JOB].to_worker()

@@ -1,0 +1,179 @@
+"""The one synchronous door to MCP: a handshake with a server, seen from the host or from main.
+
+``mcp`` is async and costs half a second to import, so it is imported here, when a task really
+grants a server, and run to its end within one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_harbor.agents.base import Grant
+from pytest_harbor.errors import UserError
+from pytest_harbor.sandbox.container import Container
+from pytest_harbor.task.timeouts import Deadline
+
+if TYPE_CHECKING:
+    import httpx2
+
+_FROM_INSIDE = """
+if [ -n "${BASH_VERSION:-}" ]; then
+    exec 3<>"/dev/tcp/$MCP_HOST/$MCP_PORT" && printf '%s' "$MCP_REQUEST" >&3 && cat <&3
+elif command -v python3 >/dev/null; then
+    exec python3 -c 'import os, socket, sys
+place = socket.create_connection((os.environ["MCP_HOST"], int(os.environ["MCP_PORT"])))
+place.sendall(os.environ["MCP_REQUEST"].encode("latin-1"))
+for block in iter(lambda: place.recv(65536), b""): sys.stdout.buffer.write(block)'
+elif command -v nc >/dev/null; then
+    printf '%s' "$MCP_REQUEST" | nc "$MCP_HOST" "$MCP_PORT"
+else
+    exit 127
+fi
+"""
+_NO_CLIENT = 127
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """What a server said when it was greeted."""
+
+    server: str
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to knock: a URL, and the container to knock from (None: this host)."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    inside: Container | None = None
+
+
+def shake_hands(grant: Grant, address: Address, deadline: Deadline) -> Handshake:
+    """Initialize a session, list the tools, end the session.
+
+    Raises:
+        UserError: nobody answered in time, or what answered does not speak MCP.
+    """
+    import anyio
+
+    async def bounded() -> Handshake:
+        with anyio.fail_after(deadline.remaining()):
+            return await _greet(grant, address, deadline)
+
+    try:
+        return anyio.run(bounded)
+    except TimeoutError:
+        raise UserError(f"no answer from {address.url} in time ({deadline.what})") from None
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{address.url} does not answer as an MCP server: {_cause(error)}"
+        ) from error
+
+
+async def _greet(grant: Grant, address: Address, deadline: Deadline) -> Handshake:
+    import httpx2
+    from mcp import Client
+    from mcp.client.sse import sse_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    if grant.transport == "sse":
+        connection: Any = sse_client(address.url, headers=dict(address.headers))
+        async with Client(connection, mode="legacy") as client:
+            return await _introduce(client)
+    transport = None if address.inside is None else _inside(address.inside, deadline)
+    async with httpx2.AsyncClient(
+        transport=transport,
+        headers=dict(address.headers),
+        timeout=deadline.remaining(),
+        trust_env=False,
+    ) as http:
+        connection = streamable_http_client(address.url, http_client=http)
+        async with Client(connection, mode="legacy") as client:
+            return await _introduce(client)
+
+
+async def _introduce(client: Any) -> Handshake:
+    tools: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        tools += [tool.name for tool in page.tools]
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    info = client.server_info
+    return Handshake(f"{info.name} {info.version}".strip() if info else "", tuple(tools))
+
+
+def _inside(container: Container, deadline: Deadline) -> httpx2.AsyncBaseTransport:
+    """An HTTP transport whose every request is made by a process inside the container."""
+    import anyio
+    import h11
+    import httpx2
+
+    class FromInside(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            if request.method == "GET":  # the optional stream of server messages: not needed here
+                return httpx2.Response(405, request=request)
+            await request.aread()
+            raw = await anyio.to_thread.run_sync(_ask, container, request, deadline)
+            return _parse(raw, request)
+
+    def _ask(container: Container, request: httpx2.Request, deadline: Deadline) -> bytes:
+        ran = container.run(
+            _FROM_INSIDE,
+            env={
+                "MCP_HOST": request.url.host,
+                "MCP_PORT": str(request.url.port or 80),
+                "MCP_REQUEST": _raw(request),
+            },
+            deadline=deadline,
+        )
+        if ran.exit_code == _NO_CLIENT:
+            raise UserError("main has neither bash, python3 nor nc to reach an MCP server with")
+        if ran.exit_code != 0 or not ran.output.startswith(b"HTTP/"):
+            said = ran.output.decode("utf-8", "replace").strip().splitlines()
+            raise UserError(
+                f"{request.url} cannot be reached from inside main"
+                + (f": {said[-1]}" if said else "")
+            )
+        return ran.output
+
+    def _parse(raw: bytes, request: httpx2.Request) -> httpx2.Response:
+        connection = h11.Connection(h11.CLIENT)
+        connection.send(h11.Request(method="POST", target="/", headers=[("host", "main")]))
+        connection.send(h11.EndOfMessage())
+        connection.receive_data(raw)
+        connection.receive_data(b"")
+        status, headers, body = 502, [], b""
+        while not isinstance(event := connection.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Response):
+                status, headers = event.status_code, list(event.headers.raw_items())
+            elif isinstance(event, h11.Data):
+                body += bytes(event.data)
+            elif isinstance(event, h11.ConnectionClosed) or event is h11.NEED_DATA:
+                break
+        plain = [(k, v) for k, v in headers if k.lower() != b"transfer-encoding"]
+        return httpx2.Response(status, headers=plain, content=body, request=request)
+
+    return FromInside()
+
+
+def _raw(request: httpx2.Request) -> str:
+    skipped = {"connection", "accept-encoding"}
+    lines = [f"{request.method} {request.url.raw_path.decode()} HTTP/1.1", "Connection: close"]
+    lines += [f"{k}: {v}" for k, v in request.headers.items() if k.lower() not in skipped]
+    return "\r\n".join(lines) + "\r\n\r\n" + request.content.decode("utf-8")
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason of what a task group wrapped."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__
