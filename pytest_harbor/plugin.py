@@ -1,0 +1,111 @@
+"""Where pytest meets the package: each hook hands over to the module that knows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_harbor import collection, guard, hookspecs, items, options, scheduling
+from pytest_harbor.items import harbor_attempt as harbor_attempt
+from pytest_harbor.until_step import take_step_arguments
+
+_MARKERS = (
+    "harbor(**metadata): on every task, what its task.toml says: -m \"harbor(difficulty='easy')\"",
+    "harbor_task(path): the task that the harbor_* fixtures of this test work on",
+)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Announce the hooks that this plugin calls."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register what may be set."""
+    options.add_options(parser)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
+    """Keep pytest from importing a task's conftest.py at the start."""
+    scheduling.note_dist_mode(early_config)
+    with guard.trusted_conftests(early_config):
+        return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse what cannot be meant or must not be run, and get ready."""
+    options.check_settings(config)
+    take_step_arguments(config)
+    guard.refuse_task_code(config)
+    guard.spare_workers(config)
+    scheduling.keep_durations(config)
+    config.pluginmanager.register(items.TaskCounter(config), "harbor-task-counter")
+    for line in _MARKERS:
+        config.addinivalue_line("markers", line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_ignore_collect(
+    collection_path: Path, config: pytest.Config
+) -> Generator[None, bool | None, bool | None]:
+    """Collect tasks that are called ``build``; skip links that lead into a task."""
+    return collection.settle_ignored(collection_path, config, (yield))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> collection.TaskDir | None:
+    """Take a task folder out of pytest's hands."""
+    return collection.make_collector(path, parent)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class) -> Generator[None, Any, Any]:
+    """Name a task's items after the task."""
+    return collection.make_items(collector, (yield))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make an item of each attempt."""
+    collection.repeat_attempts(metafunc)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the items of a task together."""
+    collection.order(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the record of a step or an episode on its report."""
+    report = yield
+    items.add_records(item, report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable(
+    report: object,
+) -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:
+    """Keep a report from stopping the run on its way to another process."""
+    return items.make_serializable(report, (yield))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: object) -> tuple[str, str, str] | None:
+    """Show an infrastructure fault as an error."""
+    return items.status(report)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Hand out the longest tasks first."""
+    return scheduling.make_scheduler(config, log)

@@ -1,0 +1,221 @@
+"""A promise: pytest never runs or obeys a file inside a task folder, however it is named.
+
+A dataset's conftest.py belongs to whoever runs the tests; what is in a task folder may come from
+strangers. pytest would import a task's conftest.py when the task is named on the command line, a
+``tests/`` folder when it walks into it, a package's ``__init__.py`` when a dotted name leads there,
+and obey a task's pytest.ini. Walking into tasks is prevented by collection; the rest is here.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib.machinery
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+TASK_FILE = "task.toml"
+_VANISHING = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
+"""pytest's default norecursedirs. A task may have such a name; other patterns are meant."""
+
+
+def is_task(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder is a task: it has a task.toml, even one that cannot be read."""
+    return os.path.lexists(os.path.join(folder, TASK_FILE))  # noqa: PTH118 (asked for every folder)
+
+
+def task_around(path: Path) -> Path | None:
+    """The outermost task folder that a path is, or lies in, as written or behind its links."""
+    written = Path(os.path.abspath(path))  # noqa: PTH100 (links stay what they are called)
+    behind = Path(os.path.realpath(path))
+    for spelling in (written, behind):
+        for folder in (*reversed(spelling.parents), spelling):
+            if is_task(folder):
+                return folder
+    return None
+
+
+@contextmanager
+def trusted_conftests(config: pytest.Config) -> Iterator[None]:
+    """While pytest looks for initial conftest.py files, let it look only at trusted ones.
+
+    pytest imports the conftest.py of every folder that is named, of the folders above, and of its
+    ``test*`` children. Where one of them is inside a task, the trusted files are named instead.
+    """
+    namespace = config.known_args_namespace
+    asked = namespace.file_or_dir
+    namespace.file_or_dir = _anchors(config, [*asked] or _default_arguments(config)) or asked
+    try:
+        yield
+    finally:
+        namespace.file_or_dir = asked
+
+
+def _default_arguments(config: pytest.Config) -> list[str]:
+    """What pytest collects when nothing is named."""
+    here = config.invocation_params.dir
+    named: list[str] = []
+    if here == config.rootpath:
+        for pattern in config.getini("testpaths"):
+            named += sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (as pytest does)
+    return named or [str(here)]
+
+
+def _anchors(config: pytest.Config, arguments: list[str]) -> list[str]:
+    """Arguments under which pytest finds the trusted conftest.py files; none: nothing to change."""
+    changed = False
+    anchors: list[str] = []
+    for argument in arguments:
+        path = _path_of(config, argument)
+        task = task_around(path)
+        if task is not None:
+            changed = True
+            anchors += _conftest_above(task.parent)
+        elif any(task_around(child) for child in _test_folders(path)):
+            changed = True
+            trusted = [child for child in _test_folders(path) if task_around(child) is None]
+            anchors += _conftest_above(path)
+            anchors += [str(c / "conftest.py") for c in trusted if (c / "conftest.py").is_file()]
+        else:
+            anchors.append(argument)
+    # An anchor that exists in no folder of anybody's: with none, pytest takes the working folder.
+    return (anchors or [os.devnull]) if changed else []
+
+
+def _path_of(config: pytest.Config, argument: str) -> Path:
+    return config.invocation_params.dir / argument.partition("::")[0]
+
+
+def _test_folders(path: Path) -> list[Path]:
+    return sorted(child for child in path.glob("test*") if child.is_dir()) if path.is_dir() else []
+
+
+def _conftest_above(folder: Path) -> list[str]:
+    """The nearest conftest.py at or above a folder; named as a file, pytest adds those above it."""
+    found = (place / "conftest.py" for place in (folder, *folder.parents))
+    return next(([str(conftest)] for conftest in found if conftest.is_file()), [])
+
+
+def refuse_task_code(config: pytest.Config) -> None:
+    """Stop before collection where a task's files would be run, or already configure the run.
+
+    Raises:
+        pytest.UsageError: says which file, and what to name instead.
+    """
+    problems = [*_configuration(config), *_import_path(config), *_arguments(config)]
+    if problems:
+        raise pytest.UsageError(*problems)
+
+
+def _configuration(config: pytest.Config) -> Iterator[str]:
+    ini_task = task_around(config.inipath.parent) if config.inipath else None
+    root_task = task_around(config.rootpath)
+    if ini_task and config.inipath:
+        yield (
+            f"{config.inipath} belongs to the task {ini_task.name}: a task may not configure "
+            f"pytest. Name your own file (an empty pytest.ini will do): pytest -c FILE {ini_task}, "
+            f"or name the dataset: pytest {ini_task.parent}"
+        )
+    elif root_task:
+        yield (
+            f"the task folder {root_task} became pytest's rootdir, which leaves out the "
+            f"conftest.py of its dataset. Run: pytest --rootdir={root_task.parent} {root_task}"
+        )
+    confcutdir = config.getoption("confcutdir")
+    if confcutdir and (task := task_around(config.invocation_params.dir / confcutdir)):
+        yield (
+            f"--confcutdir={confcutdir} is in the task folder {task}; "
+            f"give a folder of your own, as {task.parent}"
+        )
+
+
+def _import_path(config: pytest.Config) -> Iterator[str]:
+    for entry in dict.fromkeys(sys.path):
+        task = task_around(config.invocation_params.dir / entry)
+        if task:
+            yield (
+                f"sys.path has {entry or 'the working folder'}, a part of the task folder {task}: "
+                "its modules would be imported in place of others. Run pytest from a folder above "
+                "(python -m pytest and PYTHONPATH=. add the working folder)"
+            )
+
+
+def _arguments(config: pytest.Config) -> Iterator[str]:
+    for argument in config.args:
+        path = _path_of(config, argument)
+        if config.getoption("pyargs") and not path.exists():
+            yield from _dotted(argument.partition("::")[0])
+            continue
+        task = task_around(path)
+        if task is None or _means_the_task(path, task):
+            continue
+        yield (
+            f"{argument} is inside the task folder {task}: what a task brings is run in its "
+            f"containers, never by pytest. Name the task: pytest {task}"
+        )
+
+
+def _means_the_task(path: Path, task: Path) -> bool:
+    written = Path(os.path.abspath(path))  # noqa: PTH100 (links stay what they are called)
+    return written in (task, task / TASK_FILE)
+
+
+def _dotted(name: str) -> Iterator[str]:
+    """Refuse a dotted name that leads through a task: to find it, pytest would import the task."""
+    parts = name.split(".")
+    places: list[str] | None = None
+    for length in range(1, len(parts)):
+        try:
+            spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:length]), places)
+        except (ImportError, ValueError):
+            return
+        if spec is None or spec.submodule_search_locations is None:
+            return
+        places = list(spec.submodule_search_locations)
+        task = next((found for place in places if (found := task_around(Path(place)))), None)
+        if task:
+            yield (
+                f"{name} leads into the task folder {task}: what a task brings is run in its "
+                f"containers, never by pytest. Name the task: pytest {task}"
+            )
+            return
+
+
+def spare_workers(config: pytest.Config) -> None:
+    """Keep Python from importing out of a task folder that is the working folder.
+
+    pytest-xdist starts its workers with ``python -c``, which puts the working folder first on the
+    import path until xdist has set its own.
+    """
+    if task_around(config.invocation_params.dir):
+        os.environ["PYTHONSAFEPATH"] = "1"
+
+
+def leads_into_task(path: Path) -> Path | None:
+    """The task that a link leads into, for a link that is not itself a task; else None."""
+    if not path.is_symlink() or is_task(path):
+        return None
+    return task_around(path.resolve())
+
+
+def vanishes(folder: Path, config: pytest.Config) -> bool:
+    """Whether pytest skips a task folder for its mere name, as if it were build output.
+
+    A folder that the user asked to ignore does not count, nor does a pattern of the user's own in
+    norecursedirs.
+    """
+    patterns = [p for p in config.getini("norecursedirs") if p not in _VANISHING]
+    if any(fnmatch(folder.name, p) or fnmatch(str(folder), f"*/{p}") for p in patterns):
+        return False
+    here = config.invocation_params.dir
+    ignored = [os.path.abspath(here / p) for p in config.getoption("ignore") or ()]  # noqa: PTH100
+    globs = [os.path.abspath(here / p) for p in config.getoption("ignore_glob") or ()]  # noqa: PTH100
+    named = any(fnmatch(folder.name, pattern) for pattern in _VANISHING)
+    virtual = (folder / "pyvenv.cfg").exists() or (folder / "conda-meta" / "history").exists()
+    asked = str(folder) in ignored or any(fnmatch(str(folder), pattern) for pattern in globs)
+    return (named or virtual) and not asked

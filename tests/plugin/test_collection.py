@@ -1,0 +1,119 @@
+"""Task folders become items: their ids, marks, keywords, order; and what is not collected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_datasets import EPISODES, STEPS_TOML, write_task
+
+
+def collected(pytester: pytest.Pytester, *args: object) -> list[str]:
+    """The node ids that ``--collect-only -q`` lists."""
+    result = pytester.runpytest_subprocess("--collect-only", "-q", *map(str, args))
+    assert result.ret in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), result.outlines
+    return [line for line in result.outlines if "::" in line]
+
+
+@pytest.fixture
+def dataset(pytester: pytest.Pytester) -> Path:
+    """Two tasks beside each other in a project with an ini file."""
+    pytester.makeini("[pytest]\n")
+    folder = pytester.path / "datasets" / "swe"
+    write_task(folder / "task-1")
+    write_task(folder / "task-2", STEPS_TOML)
+    return folder
+
+
+def test_node_ids_can_be_pasted_back(pytester: pytest.Pytester, dataset: Path) -> None:
+    ids = collected(pytester)
+    assert ids == [
+        "datasets/swe/task-1/task.toml::task-1",
+        "datasets/swe/task-2/task.toml::task-2",
+    ]
+    assert collected(pytester, ids[1]) == ids[1:]
+
+
+def test_what_a_task_says_of_itself_selects_it(pytester: pytest.Pytester, dataset: Path) -> None:
+    hard = ["datasets/swe/task-2/task.toml::task-2"]
+    for selection in (
+        ("-m", "harbor(difficulty='hard')"),
+        ("-m", "harbor(est_minutes=5)"),
+        ("-m", "harbor(tag_web_dev=True)"),
+        ("-m", "harbor(steps=3)"),
+        ("-k", "web-dev"),
+        ("-k", "task-2"),
+    ):
+        assert collected(pytester, "--strict-markers", *selection) == hard, selection
+
+
+def test_each_attempt_is_an_item(pytester: pytest.Pytester, dataset: Path) -> None:
+    dataset.joinpath("conftest.py").write_text(
+        "import pytest\n" + EPISODES + "\n"
+        "@pytest.fixture(params=['claude', 'gpt'], scope='session')\n"
+        "def harbor_agent(request):\n    return request.param\n"
+        "@pytest.fixture(autouse=True)\n"
+        "def use(harbor_agent): ...\n"
+    )
+    of_first = [
+        "datasets/swe/task-1/task.toml::task-1[attempt1-claude]",
+        "datasets/swe/task-1/task.toml::task-1[attempt1-gpt]",
+        "datasets/swe/task-1/task.toml::task-1[attempt2-claude]",
+        "datasets/swe/task-1/task.toml::task-1[attempt2-gpt]",
+    ]
+    ids = collected(pytester, "--harbor-attempts=2")
+    assert sorted(ids[:4]) == of_first, "the items of a task stay together"
+    assert len(ids) == 8
+    assert collected(pytester, "--harbor-attempts=2", of_first[2]) == [of_first[2]]
+    assert collected(pytester, "-k", "claude and task-1") == [
+        "datasets/swe/task-1/task.toml::task-1[claude]"
+    ]
+
+
+def test_attempts_are_read_from_the_dataset(pytester: pytest.Pytester, dataset: Path) -> None:
+    dataset.joinpath("harbor.yaml").write_text("attempts: 2\n")
+    write_task(pytester.path / "datasets" / "other" / "alone")
+    assert collected(pytester) == [
+        "datasets/other/alone/task.toml::alone",
+        *(
+            f"datasets/swe/{name}/task.toml::{name}[attempt{number}]"
+            for name in ("task-1", "task-2")
+            for number in (1, 2)
+        ),
+    ]
+    assert len(collected(pytester, "--harbor-attempts=1")) == 3
+
+
+def test_a_slow_fixture_of_the_users_own_keeps_its_grouping(
+    pytester: pytest.Pytester, dataset: Path
+) -> None:
+    dataset.joinpath("conftest.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture(params=['big', 'small'], scope='session', autouse=True)\n"
+        "def model_server(request): ...\n"
+    )
+    ids = collected(pytester)
+    assert [name.rpartition("::")[2] for name in ids] == [
+        "task-1[big]",
+        "task-2[big]",
+        "task-1[small]",
+        "task-2[small]",
+    ]
+
+
+NAMES = [
+    *("build", "dist", "venv", "node_modules", "x.egg", ".hidden", "test-x", "pytestmark"),
+    *("setup_module", "__test__", "pytest_generate_tests", "Über Task", "My.Task", "my-task"),
+    *("run_task", "package", "virtual", "a" * 200),
+]
+
+
+def test_any_sensible_name_is_collected(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\n")
+    for name in NAMES:
+        write_task(pytester.path / "ds" / name)
+    (pytester.path / "ds" / "package" / "__init__.py").write_text("raise SystemExit\n")
+    (pytester.path / "ds" / "virtual" / "pyvenv.cfg").write_text("")
+    expected = sorted(f"ds/{name}/task.toml::{name}" for name in NAMES)
+    assert sorted(collected(pytester, "ds")) == expected
+    assert sorted(collected(pytester, *expected)) == expected
