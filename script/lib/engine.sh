@@ -151,11 +151,10 @@ can_nat() {
     return "$ok"
 }
 
-# A container cannot send larger packets than the machine can.
+# Packets larger than the machine's own way out are lost without a word, and downloads hang.
 uplink_mtu() {
     local device
-    have ip || return 0
-    device="$(ip -o route show default 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -n 1)"
+    device="$(awk '$2 == "00000000" { print $1; exit }' /proc/net/route 2>/dev/null)"
     if [ -n "$device" ]; then cat "/sys/class/net/$device/mtu" 2>/dev/null || true; fi
 }
 
