@@ -17,8 +17,10 @@ script.yaml:
     approved       anything said after that
 
 A rule is `match` (a regular expression, in any case) and `reply`. `seen` is one condition or a
-list: `grep` (an extended regular expression that HEAD must contain) or `no_grep`, and `path`.
-A thing that was asked for MAX_ASKS times and is still not seen is let go.
+list: `grep` (an extended regular expression that HEAD must contain) or `no_grep`, and `path`. Without
+`seen` (the difference cannot be read off the code) a thing is asked for once. One that was asked for
+MAX_ASKS times and is still not seen is let go, and so is one that the agent twice claims to have
+without committing anything.
 """
 
 import re
@@ -45,6 +47,8 @@ class ScriptedUser:
         self._plan_approved = False
         self._approved = False
         self._reviewed: str | None = None
+        self._raised: str | None = None
+        self._stale = 0
         self._asks: dict[str, int] = {}
 
     def describe(self) -> str:
@@ -80,15 +84,23 @@ class ScriptedUser:
         head = self._repo.head()
         if seen is None or head is None:
             return self._script["cannot_look"].strip()
-        if head == self._reviewed:
-            return self._script["same_commit"].strip()
-        self._reviewed = head
+        if head != self._reviewed:
+            self._reviewed, self._stale = head, 0
+        else:
+            self._stale += 1
+            if self._stale < MAX_ASKS and self._raised is not None:
+                return self._script["same_commit"].strip()
+            if self._raised is not None:
+                self._asks[self._raised] = MAX_ASKS
         for wanted in self._script["requirements"]:
-            asked = self._asks.get(wanted["id"], 0)
-            if asked >= MAX_ASKS or self._is_there(wanted["seen"]):
+            name = wanted["id"]
+            asked = self._asks.get(name, 0)
+            limit = MAX_ASKS if "seen" in wanted else 1
+            if asked >= limit or ("seen" in wanted and self._is_there(wanted["seen"])):
                 continue
-            self._asks[wanted["id"]] = asked + 1
-            self._record.event("requirement_raised", id=wanted["id"], times=asked + 1)
+            self._asks[name] = asked + 1
+            self._raised = name
+            self._record.event("requirement_raised", id=name, times=asked + 1)
             said = wanted["ask"] if asked == 0 else wanted.get("again", wanted["ask"])
             return said.strip()
         self._approved = True
