@@ -6,6 +6,7 @@ task. The trees are read, never written.
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,9 +42,33 @@ class _Rules:
     spec: pathspec.GitIgnoreSpec
 
     def verdict(self, path: PurePosixPath, is_dir: bool) -> bool | None:
-        """Whether the path is excluded (True), brought back (False), or not mentioned (None)."""
-        text = path.relative_to(self.base).as_posix() + ("/" if is_dir else "")
-        return self.spec.check_file(text).include
+        """Whether the path is excluded (True), brought back (False), or not mentioned (None).
+
+        As in Git the last pattern that matches this very entry decides. pathspec's own verdict
+        would also count patterns that match a folder above, which was judged on the way here.
+        """
+        text = path.relative_to(self.base).as_posix()
+        for pattern in reversed(self.spec.patterns):
+            # A comment has neither a regex nor a verdict.
+            if pattern.regex is not None and _matches(pattern.regex, text, is_dir):
+                return pattern.include
+        return None
+
+
+_FOLDER_MARK = "ps_d"
+"""pathspec's name for the slash after what a pattern matched, where that is a folder."""
+
+
+def _matches(regex: re.Pattern[str], text: str, is_dir: bool) -> bool:
+    """Whether a pattern matches the entry itself, not only a folder above it."""
+    found = regex.search(text)
+    if found is not None and found.groupdict().get(_FOLDER_MARK) is None:
+        return True
+    folder = text + "/"
+    return is_dir and any(
+        found.groupdict().get(_FOLDER_MARK) is not None and found.end(_FOLDER_MARK) == len(folder)
+        for found in regex.finditer(folder)
+    )
 
 
 def upload_tree(
