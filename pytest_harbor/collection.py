@@ -145,9 +145,8 @@ def settle_ignored(path: Path, config: pytest.Config, ignored: bool | None) -> b
     task = leads_into_task(path)
     if task is None:
         return ignored
-    warnings.warn(
-        HarborWarning(f"{path} is skipped: it leads into the task folder {task}"), stacklevel=1
-    )
+    warning = HarborWarning(f"{path} is skipped: it leads into the task folder {task}")
+    warnings.warn_explicit(warning, None, filename=str(path), lineno=1)
     return True
 
 

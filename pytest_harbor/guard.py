@@ -192,8 +192,9 @@ def spare_workers(config: pytest.Config) -> None:
     pytest-xdist starts its workers with ``python -c``, which puts the working folder first on the
     import path until xdist has set its own.
     """
-    if task_around(config.invocation_params.dir):
+    if task_around(config.invocation_params.dir) and "PYTHONSAFEPATH" not in os.environ:
         os.environ["PYTHONSAFEPATH"] = "1"
+        config.add_cleanup(lambda: os.environ.pop("PYTHONSAFEPATH", None))
 
 
 def leads_into_task(path: Path) -> Path | None:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_datasets import EPISODES, STEPS_TOML, write_task
-
-
-def collected(pytester: pytest.Pytester, *args: object) -> list[str]:
-    """The node ids that ``--collect-only -q`` lists."""
-    result = pytester.runpytest_subprocess("--collect-only", "-q", *map(str, args))
-    assert result.ret in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), result.outlines
-    return [line for line in result.outlines if "::" in line]
+from fake_datasets import EPISODES, STEPS_TOML, collect, write_task
 
 
 @pytest.fixture
@@ -26,12 +19,12 @@ def dataset(pytester: pytest.Pytester) -> Path:
 
 
 def test_node_ids_can_be_pasted_back(pytester: pytest.Pytester, dataset: Path) -> None:
-    ids = collected(pytester)
+    ids = collect(pytester)
     assert ids == [
         "datasets/swe/task-1/task.toml::task-1",
         "datasets/swe/task-2/task.toml::task-2",
     ]
-    assert collected(pytester, ids[1]) == ids[1:]
+    assert collect(pytester, ids[1]) == ids[1:]
 
 
 def test_what_a_task_says_of_itself_selects_it(pytester: pytest.Pytester, dataset: Path) -> None:
@@ -44,7 +37,7 @@ def test_what_a_task_says_of_itself_selects_it(pytester: pytest.Pytester, datase
         ("-k", "web-dev"),
         ("-k", "task-2"),
     ):
-        assert collected(pytester, "--strict-markers", *selection) == hard, selection
+        assert collect(pytester, "--strict-markers", *selection) == hard, selection
 
 
 def test_each_attempt_is_an_item(pytester: pytest.Pytester, dataset: Path) -> None:
@@ -61,11 +54,11 @@ def test_each_attempt_is_an_item(pytester: pytest.Pytester, dataset: Path) -> No
         "datasets/swe/task-1/task.toml::task-1[attempt2-claude]",
         "datasets/swe/task-1/task.toml::task-1[attempt2-gpt]",
     ]
-    ids = collected(pytester, "--harbor-attempts=2")
+    ids = collect(pytester, "--harbor-attempts=2")
     assert sorted(ids[:4]) == of_first, "the items of a task stay together"
     assert len(ids) == 8
-    assert collected(pytester, "--harbor-attempts=2", of_first[2]) == [of_first[2]]
-    assert collected(pytester, "-k", "claude and task-1") == [
+    assert collect(pytester, "--harbor-attempts=2", of_first[2]) == [of_first[2]]
+    assert collect(pytester, "-k", "claude and task-1") == [
         "datasets/swe/task-1/task.toml::task-1[claude]"
     ]
 
@@ -73,7 +66,7 @@ def test_each_attempt_is_an_item(pytester: pytest.Pytester, dataset: Path) -> No
 def test_attempts_are_read_from_the_dataset(pytester: pytest.Pytester, dataset: Path) -> None:
     dataset.joinpath("harbor.yaml").write_text("attempts: 2\n")
     write_task(pytester.path / "datasets" / "other" / "alone")
-    assert collected(pytester) == [
+    assert collect(pytester) == [
         "datasets/other/alone/task.toml::alone",
         *(
             f"datasets/swe/{name}/task.toml::{name}[attempt{number}]"
@@ -81,7 +74,7 @@ def test_attempts_are_read_from_the_dataset(pytester: pytest.Pytester, dataset: 
             for number in (1, 2)
         ),
     ]
-    assert len(collected(pytester, "--harbor-attempts=1")) == 3
+    assert len(collect(pytester, "--harbor-attempts=1")) == 3
 
 
 def test_a_slow_fixture_of_the_users_own_keeps_its_grouping(
@@ -92,7 +85,7 @@ def test_a_slow_fixture_of_the_users_own_keeps_its_grouping(
         "@pytest.fixture(params=['big', 'small'], scope='session', autouse=True)\n"
         "def model_server(request): ...\n"
     )
-    ids = collected(pytester)
+    ids = collect(pytester)
     assert [name.rpartition("::")[2] for name in ids] == [
         "task-1[big]",
         "task-2[big]",
@@ -108,12 +101,12 @@ NAMES = [
 ]
 
 
-def test_any_sensible_name_is_collected(pytester: pytest.Pytester) -> None:
+def test_any_sensible_name_is_collect(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\n")
     for name in NAMES:
         write_task(pytester.path / "ds" / name)
     (pytester.path / "ds" / "package" / "__init__.py").write_text("raise SystemExit\n")
     (pytester.path / "ds" / "virtual" / "pyvenv.cfg").write_text("")
     expected = sorted(f"ds/{name}/task.toml::{name}" for name in NAMES)
-    assert sorted(collected(pytester, "ds")) == expected
-    assert sorted(collected(pytester, *expected)) == expected
+    assert sorted(collect(pytester, "ds")) == expected
+    assert sorted(collect(pytester, *expected)) == expected
