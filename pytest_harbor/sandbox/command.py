@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pytest_harbor.errors import SandboxError
@@ -61,15 +61,25 @@ class Ran:
     """Which deadline ended it, and after how long (B20); empty when none did."""
 
 
+@dataclass(frozen=True)
+class Birth:
+    """When a command began: by the kernel that runs it, and by our own clock, a little earlier."""
+
+    ticks: int
+    clock: float
+
+
 class Command:
     """A started program whose birth line has been read."""
 
-    def __init__(self, container: Container, execution: Execution, deadline: Deadline) -> None:
+    def __init__(
+        self, container: Container, execution: Execution, deadline: Deadline, clock: float
+    ) -> None:
         self._container = container
         self._execution = execution
         self._deadline = deadline
-        self._started_at = datetime.now(UTC)
-        self._clock = time.monotonic()
+        self._clock = clock
+        self._started_at = datetime.now(UTC) - timedelta(seconds=time.monotonic() - clock)
         self._rest = b""
         self.session: int | None = None
         self.birth: int | None = None
@@ -97,8 +107,8 @@ class Command:
         # proc_pid_stat(5): fields 6 and 22, counted from field 3, which follows the name
         self.session, self.birth = int(fields[3]), int(fields[19])
         first = self._container.first_birth
-        if first is None or self.birth < first:
-            self._container.first_birth = self.birth
+        if first is None or self.birth < first.ticks:
+            self._container.first_birth = Birth(self.birth, self._clock)
 
     def read(self) -> bytes | None:
         """The next piece of output; ``b""`` at its end, None when the deadline passes."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pytest_harbor.errors import SandboxError
 from pytest_harbor.sandbox import reap
-from pytest_harbor.sandbox.command import BIRTH, RUN, RUN_LOGGED, Command, Ran
+from pytest_harbor.sandbox.command import BIRTH, RUN, RUN_LOGGED, Birth, Command, Ran
 from pytest_harbor.sandbox.execution import Execution
 from pytest_harbor.sandbox.transfer import Cut, Entry, Got, first_file, names, pack, unpack
 from pytest_harbor.task.timeouts import Deadline
@@ -94,8 +94,8 @@ class Container:
         self.id: Final = container_id
         self.service: Final = service
         self._workdir = workdir
-        self.first_birth: int | None = None
-        """When the first command since the baseline was born, in kernel ticks since boot."""
+        self.first_birth: Birth | None = None
+        """When the first command since the baseline was born: strangers are not older."""
 
     # -- facts ----------------------------------------------------------------------------
 
@@ -279,8 +279,8 @@ class Container:
         stdin: bool = False,
     ) -> Iterator[Command]:
         """Start a program for ``sh`` that opens with its birth line; let go of it at the end."""
-        doing = deadline.what or "a command"
-        with self._translated(doing):
+        doing, clock = deadline.what or "a command", time.monotonic()
+        with self.translated(doing):
             execution = Execution(
                 self.engine.api,
                 self.id,
@@ -290,8 +290,8 @@ class Container:
                 env=env,
                 stdin=stdin,
             )
-        with contextlib.closing(execution), self._translated(doing):
-            yield Command(self, execution, deadline)
+        with contextlib.closing(execution), self.translated(doing):
+            yield Command(self, execution, deadline, clock)
 
     def _end_session(self, session: int) -> None:
         """Kill a session that our own command has started."""
@@ -320,7 +320,7 @@ class Container:
                 yield second
                 yield from stream
 
-        with self._translated("putting files"):
+        with self.translated("putting files"):
             response = self._archive("PUT", "/", data=first if second is None else chunks())
             response.close()
 
@@ -341,7 +341,7 @@ class Container:
 
         Everything belongs to us and can be read and removed by us, whatever it was inside (B101).
         """
-        with self._translated(f"getting {path}"), self._content(path) as chunks:
+        with self.translated(f"getting {path}"), self._content(path) as chunks:
             if chunks is None:
                 return Got(found=False, is_folder=False)
             return unpack(
@@ -350,17 +350,17 @@ class Container:
 
     def read(self, path: str, limit: int = OUTPUT_LIMIT) -> bytes | None:
         """Content of a file; None when there is no file, and for a link, which is not followed."""
-        with self._translated(f"reading {path}"), self._content(path) as chunks:
+        with self.translated(f"reading {path}"), self._content(path) as chunks:
             return None if chunks is None else first_file(chunks, limit)
 
     def listing(self, path: str, limit: int = 1000) -> tuple[str, ...]:
         """Names in a folder, at most ``limit`` of them; none where there is no folder."""
-        with self._translated(f"listing {path}"), self._content(path) as chunks:
+        with self.translated(f"listing {path}"), self._content(path) as chunks:
             return () if chunks is None else names(chunks, limit=limit)
 
     def stat(self, path: str) -> Stat | None:
         """What stands at a path, None for nothing."""
-        with self._translated(f"looking at {path}"):
+        with self.translated(f"looking at {path}"):
             response = self._archive("HEAD", path)
             response.close()
             return None if response.status_code == 404 else _stat(response)
@@ -402,7 +402,7 @@ class Container:
     # -- faults ---------------------------------------------------------------------------
 
     def _inspect(self) -> dict[str, Any]:
-        with self._translated("inspecting it", check=False):
+        with self.translated("inspecting it", check=False):
             facts: dict[str, Any] = self.engine.api.inspect_container(self.id)
             return facts
 
@@ -418,8 +418,12 @@ class Container:
         return f"Its last output was: {log[-2000:]}" if log else "It printed nothing."
 
     @contextlib.contextmanager
-    def _translated(self, doing: str, *, check: bool = True) -> Iterator[None]:
-        """Turn the SDK's faults into ours, and say so when the cause is a dead container."""
+    def translated(self, doing: str, *, check: bool = True) -> Iterator[None]:
+        """Turn the SDK's faults into ours, and say so when the cause is a dead container.
+
+        Raises:
+            SandboxError: in place of what the engine's client raises.
+        """
         from docker.errors import DockerException, NotFound
         from requests import RequestException
 
