@@ -120,7 +120,7 @@ def table(results: Iterable[EpisodeResult]) -> list[Row]:
 def _row(result: EpisodeResult) -> Row:
     name = clean(result.key.rpartition("::")[2] or result.task)
     return Row(
-        task=name,
+        task=" ".join(name.split()),
         verdict=result.verdict,
         outcome=result.outcome,
         reward=result.reward,

@@ -15,6 +15,8 @@ _ESCAPES = re.compile(
 )
 # The characters of XML 1.0, less DEL and the C1 controls: what browsers and terminals can take.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Marks that change the direction of what follows, and so what a name seems to be.
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: object) -> str:
@@ -22,12 +24,16 @@ def clean(text: object) -> str:
 
     ``\x00`` becomes ``#x00``, as pytest writes it.
     """
-    return escape(_ESCAPES.sub("", str(text)))
+    return _BIDI.sub(_visible, escape(_ESCAPES.sub("", str(text))))
 
 
 def escape(text: str) -> str:
     """Only make characters visible that XML does not allow; pytest's spelling of names."""
-    return _ILLEGAL.sub(lambda match: f"#x{ord(match.group()):02X}", text)
+    return _ILLEGAL.sub(_visible, text)
+
+
+def _visible(match: re.Match[str]) -> str:
+    return f"#x{ord(match.group()):02X}"
 
 
 def log_text(text: str) -> str:

@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
-import pytest
+from harbor_beside import ask_harbor, needs_harbor
 from sample_job import episode, fault, interval, step, unreached
 
 from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.episode.result import AgentIdentity, EpisodeResult, GradeRecord, TurnRecord
 from pytest_harbor.episode.trial import error_class, trial_document
-
-HARBOR = Path.home() / ".cache/pytest-harbor/harbor-venv/bin/python"
-
-needs_harbor = pytest.mark.skipif(
-    not HARBOR.exists(), reason="Harbor is not installed beside us (script/setup does it)"
-)
-
-
-def ask_harbor(code: str, documents: object) -> list[dict[str, object]]:
-    """Run some lines in Harbor's own Python; ``documents`` is there, ``answer`` comes back."""
-    program = (
-        f"import json, sys\ndocuments = json.load(sys.stdin)\n{code}\nprint(json.dumps(answer))"
-    )
-    done = subprocess.run(
-        [HARBOR, "-c", program],
-        input=json.dumps(documents),
-        text=True,
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    answer: list[dict[str, object]] = json.loads(done.stdout.splitlines()[-1])
-    return answer
 
 
 def turn(ended: str, message: str = "") -> TurnRecord:
@@ -145,7 +120,7 @@ def test_harbor_reads_every_outcome_as_we_mean_it() -> None:
     answers = ask_harbor(
         "from harbor.models.trial.result import TrialResult\n"
         "from harbor.models.trial.config import TrialConfig\n"
-        "trials = [TrialResult.model_validate(d) for d in documents]\n"
+        "trials = [TrialResult.model_validate(d) for d in given]\n"
         "answer = [{'valid': t.reward_valid,\n"
         "           'reward': (t.verifier_result.rewards or {}).get('reward')\n"
         "                     if t.verifier_result else None,\n"
@@ -167,7 +142,7 @@ def test_classes_that_harbor_knows_are_harbors() -> None:
     names = [error_class(each) for each in Outcome]
     known = ask_harbor(
         "from harbor.models.trial.error_policy import ERROR_POLICIES\n"
-        "answer = [n for n in documents if n in ERROR_POLICIES]",
+        "answer = [n for n in given if n in ERROR_POLICIES]",
         names,
     )
     assert len(known) == 10
