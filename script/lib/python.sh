@@ -52,7 +52,8 @@ ensure_venv() {
         "$python" -m venv .venv || fail "making the virtual environment .venv"
     fi
     say "python: installing pytest-harbor and its developers' tools"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
+    quietly "$SCRATCH/pip.log" \
+        .venv/bin/python -m pip install --disable-pip-version-check --editable '.[dev]' ||
         fail "pip install --editable '.[dev]'" "Check that the package index can be reached (pip config list shows which)."
     wanted_stamp >"$stamp"
 }
