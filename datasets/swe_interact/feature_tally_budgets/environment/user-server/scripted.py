@@ -35,12 +35,44 @@ from repo import Repo, speaks_of_work
 
 MAX_ASKS = 2
 
+ANSWERS = ("opening", "no_commit", "same_commit", "cannot_look", "approval", "approved")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a script, and refuse one that would fail in the middle of a conversation."""
+    script: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    texts = [script[name] for name in ANSWERS]
+    rules = [script["plan"]]
+    for name in ("planning", "questions"):
+        texts.append(script[name]["default"])
+        rules.extend(script[name].get("rules", ()))
+    for rule in rules:
+        re.compile(rule["match"])
+        texts.append(rule["reply"])
+    names = [wanted["id"] for wanted in script["requirements"]]
+    if len(set(names)) != len(names):
+        raise ValueError(f"{path.name}: two requirements of one id")
+    for wanted in script["requirements"]:
+        texts += [wanted["ask"], wanted.get("again", wanted["ask"])]
+        for condition in conditions_of(wanted):
+            if ("grep" in condition) == ("no_grep" in condition):
+                raise ValueError(f"{path.name}: {wanted['id']}: one of grep and no_grep")
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise ValueError(f"{path.name}: every answer must be a text")
+    return script
+
+
+def conditions_of(wanted: dict[str, Any]) -> list[dict[str, str]]:
+    """Return the conditions under which a requirement is met; none if they cannot be seen."""
+    seen = wanted.get("seen", [])
+    return seen if isinstance(seen, list) else [seen]
+
 
 class ScriptedUser:
     """Where the conversation stands, and the rules for what comes next."""
 
     def __init__(self, script: Path, repo: Repo, record: Record) -> None:
-        self._script: dict[str, Any] = yaml.safe_load(script.read_text(encoding="utf-8"))
+        self._script = load(script)
         self._repo = repo
         self._record = record
         self._calls = 0
@@ -95,8 +127,9 @@ class ScriptedUser:
         for wanted in self._script["requirements"]:
             name = wanted["id"]
             asked = self._asks.get(name, 0)
-            limit = MAX_ASKS if "seen" in wanted else 1
-            if asked >= limit or ("seen" in wanted and self._is_there(wanted["seen"])):
+            conditions = conditions_of(wanted)
+            limit = MAX_ASKS if conditions else 1
+            if asked >= limit or (conditions and self._is_there(conditions)):
                 continue
             self._asks[name] = asked + 1
             self._raised = name
@@ -107,9 +140,9 @@ class ScriptedUser:
         self._record.event("approved", head=head)
         return self._script["approval"].strip()
 
-    def _is_there(self, conditions: Any) -> bool:
+    def _is_there(self, conditions: list[dict[str, str]]) -> bool:
         """Check a requirement's conditions against HEAD."""
-        for condition in conditions if isinstance(conditions, list) else [conditions]:
+        for condition in conditions:
             wanted = "grep" in condition
             pattern = shlex.quote(condition["grep" if wanted else "no_grep"])
             path = shlex.quote(condition.get("path", "."))
