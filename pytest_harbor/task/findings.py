@@ -45,7 +45,7 @@ class Findings:
         near = ""
         if path.parent.is_dir():
             others = {entry.name.casefold(): entry.name for entry in path.parent.iterdir()}
-            close = difflib.get_close_matches(path.name.casefold(), others, n=1, cutoff=0.7)
+            close = difflib.get_close_matches(path.name.casefold(), others, n=1, cutoff=0.6)
             near = f" (there is {others[close[0]]!r})" if close else ""
         self.problems.append(f"{show(path, self.task)} is missing{near}; {remedy}")
 
@@ -79,7 +79,7 @@ class Findings:
     def tree(self, root: Path, *, required: str | None = None, harborignore: bool = True) -> None:
         """Check a tree that will be uploaded; its required script must not be ignored."""
         files = self.attempt(lambda: upload_tree(root, task=self.task, harborignore=harborignore))
-        if required is None or files is None:
+        if required is None or files is None or not (root / required).is_file():
             return
         if not any(file.path.as_posix() == required for file in files):
             self.problems.append(

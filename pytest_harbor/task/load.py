@@ -148,13 +148,15 @@ def _tests(
     script = "test.bat" if config.environment.os == "windows" else "test.sh"
     places = tuple(dict.fromkeys((found.task / "tests", home / "tests")))
     trees = tuple(place for place in places if found.folder(place))
+    bundled = bundles_tests(config, step, step_tests=places[-1], tests=places[0])
+    unusable = any(exists(place) and place not in trees for place in places)  # noted already
     # The last tree lies on top, so its script is the one that runs.
     owner = next((tree for tree in reversed(trees) if exists(tree / script)), None)
     for tree in trees:
         found.tree(tree, required=script if tree == owner else None)
     if owner is not None:
         found.script(owner / script)
-    elif not bundles_tests(config, step, step_tests=places[-1], tests=places[0]):
+    elif not (bundled or unusable):
         found.missing(places[-1] / script, "add the script that grades the step")
     return trees, script
 
