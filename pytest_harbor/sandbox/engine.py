@@ -37,6 +37,7 @@ REMEDY: Final = (
 class EngineFacts:
     """What the engine says about itself, asked once."""
 
+    id: str
     server_version: str
     api_version: str
     cpus: int
@@ -140,6 +141,7 @@ class Engine:
             where = self.environment.get("DOCKER_HOST") or "its default socket"
             raise SandboxError(f"No Docker engine answers at {where}: {fault}. {REMEDY}") from fault
         return EngineFacts(
+            id=str(info.get("ID") or info.get("Name") or "engine"),
             server_version=server,
             api_version=str(version["ApiVersion"]),
             cpus=int(info["NCPU"]),
