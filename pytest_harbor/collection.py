@@ -51,16 +51,15 @@ class TaskDir(pytest.File):
     def collect(self) -> Iterable[TaskFile]:
         """Find the one thing in it that pytest may look at."""
         _warn_about_recipe(self)
-        safe = safe_id(self.nodeid)
-        if safe == self.nodeid:
-            yield TaskFile.from_parent(self, path=self.path / TASK_FILE, refusal=None)
-            return
+        safe = safe_path(self.path, self.config.rootpath)
         refusal = (
-            f"{self.nodeid!r} cannot be part of a test's name: pytest could not be told to run it. "
-            "Rename the folder without '[', ']', '::', backslashes and control characters"
+            f"{str(self.path)!r} cannot be part of a test's name: pytest could not be told to run "
+            "it. Rename the folder without '[', ']', '::', backslashes, control characters and "
+            "bytes that are not UTF-8"
         )
-        named = self.config.rootpath / safe / TASK_FILE
-        yield TaskFile.from_parent(self, path=named, refusal=refusal)
+        yield TaskFile.from_parent(
+            self, path=safe / TASK_FILE, refusal=None if safe == self.path else refusal
+        )
 
 
 class TaskFile(pytest.Module):
@@ -118,13 +117,15 @@ def _warn_about_recipe(node: TaskDir) -> None:
         )
 
 
-def safe_id(nodeid: str) -> str:
-    """Make a node id of a folder one that pytest accepts as an argument; equal if it was one.
+def safe_path(folder: Path, rootpath: Path) -> Path:
+    """Make a folder's path one whose node id pytest accepts as an argument; equal if it was one.
 
     What had to be replaced is told apart by a few digits of a hash: ``a[1]`` and ``a_1_`` may
-    both be there.
+    both be there. Above the rootdir nothing is part of a node id.
     """
-    return "/".join(_safe_part(part) for part in nodeid.split("/"))
+    if not folder.is_relative_to(rootpath):
+        return folder.with_name(_safe_part(folder.name))
+    return rootpath.joinpath(*map(_safe_part, folder.relative_to(rootpath).parts))
 
 
 def _safe_part(name: str) -> str:

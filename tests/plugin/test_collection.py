@@ -27,6 +27,17 @@ def test_node_ids_can_be_pasted_back(pytester: pytest.Pytester, dataset: Path) -
     assert collect(pytester, ids[1]) == ids[1:]
 
 
+def test_a_dataset_outside_the_rootdir(pytester: pytest.Pytester, dataset: Path) -> None:
+    root = pytester.mkdir("elsewhere")
+    away = (f"--rootdir={root}", "-c", pytester.path / "tox.ini")
+    assert collect(pytester, *away, dataset) == [
+        "task-1/task.toml::task-1",
+        "task-2/task.toml::task-2",
+    ]
+    for words in ("task-1", "task-1/task.toml", "task-1/task.toml::task-1"):
+        assert len(collect(pytester, *away, dataset / words)) == 1, words
+
+
 def test_what_a_task_says_of_itself_selects_it(pytester: pytest.Pytester, dataset: Path) -> None:
     hard = ["datasets/swe/task-2/task.toml::task-2"]
     for selection in (
