@@ -33,8 +33,8 @@ _ERROR_CLASSES = {
 }
 """Harbor's class (harbor-format 11.5) where it has one for the matter."""
 
-_START = ("images", "start")
-_AGENT_SETUP = ("setup", "agent_setup")
+_START = ("group", "start")
+_AGENT_SETUP = ("agent-setup",)
 
 
 def trial_document(result: EpisodeResult, folder: Path | None = None) -> dict[str, Any]:

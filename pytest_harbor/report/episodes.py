@@ -6,12 +6,15 @@ runs, whose steps were never ruled on, and for readers who may not see what the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pytest_harbor.episode.result import EpisodeResult, Fault, Hygiene, StepResult, Verdict
 
 _HIDDEN = "not shown: what the verifier wrote is private"
+_GRADING = ("verify", "clean")
+"""Phases of a step whose faults may quote test.sh or name its files."""
 
 
 def read_job(job: Path) -> list[EpisodeResult]:
@@ -80,45 +83,52 @@ def without_verifier_output(result: EpisodeResult) -> EpisodeResult:
 
     Scores and outcomes stay. Output, file names and reasons that quote the verifier go.
     """
+    faults = [result.fault, *(step.fault for step in result.steps)]
+    quoting = {each.message: each for each in faults if each and each.phase in _GRADING}
+
+    def private(reason: str, fault: Fault | None) -> str:
+        if fault is not None and fault.phase in _GRADING:
+            return f"{fault.outcome}: {_private(fault).message}"
+        for message, it in quoting.items():
+            reason = reason.replace(message, _private(it).message)
+        return reason
+
+    return result.model_copy(
+        update={
+            "steps": tuple(_private_step(step, private) for step in result.steps),
+            "rewards": _only_reward(result.rewards),
+            "fault": result.fault and _private(result.fault),
+            "verdict_reason": private(result.verdict_reason, result.fault),
+        }
+    )
+
+
+def _private_step(step: StepResult, private: Callable[[str, Fault | None], str]) -> StepResult:
     changes: dict[str, Any] = {
-        "steps": tuple(_private_step(step) for step in result.steps),
-        "rewards": _only_reward(result.rewards),
+        "hygiene": _private_hygiene(step.hygiene),
+        "warnings": (),
+        "fault": step.fault and _private(step.fault),
+        "verdict_reason": private(step.verdict_reason, step.fault),
+        "artifacts": tuple(a for a in step.artifacts if not a.source.startswith("/logs/verifier")),
     }
-    if result.fault is not None and _quotes_verifier(result.fault):
-        changes["fault"] = _private_fault(result.fault)
-        changes["verdict_reason"] = f"{result.outcome}: {result.outcome.meaning.text}"
-    elif result.verdict_reason:
-        changes["verdict_reason"] = result.verdict_reason.split("\n", 1)[0]
-    return result.model_copy(update=changes)
-
-
-def _private_step(step: StepResult) -> StepResult:
-    changes: dict[str, Any] = {"hygiene": _private_hygiene(step.hygiene), "warnings": ()}
     if step.grade is not None:
         hidden = {"log": None, "reward_file": None, "rewards": _only_reward(step.grade.rewards)}
         changes["grade"] = step.grade.model_copy(update=hidden)
-    if step.fault is not None and _quotes_verifier(step.fault):
-        changes["fault"] = _private_fault(step.fault)
-        changes["verdict_reason"] = f"{step.fault.outcome}: {step.fault.outcome.meaning.text}"
-    elif step.verdict_reason:
-        changes["verdict_reason"] = step.verdict_reason.split("\n", 1)[0]
-    kept = (each for each in step.artifacts if not each.source.startswith("/logs/verifier"))
-    return step.model_copy(update={**changes, "artifacts": tuple(kept)})
+    return step.model_copy(update=changes)
 
 
 def _private_hygiene(hygiene: Hygiene) -> Hygiene:
-    """Names of files that grading left or changed tell what it does."""
+    """Names of what grading left or changed tell what it does."""
     names = ("killed_after_grading", "removed", "changed")
-    hidden = {name: (f"{len(getattr(hygiene, name))} {_HIDDEN}",) for name in names}
+    hidden = {name: (f"{len(getattr(hygiene, name))}: {_HIDDEN}",) for name in names}
     return hygiene.model_copy(update={k: v for k, v in hidden.items() if getattr(hygiene, k)})
 
 
-def _private_fault(fault: Fault) -> Fault:
+def _private(fault: Fault) -> Fault:
+    """The fault without its message, where that may quote the verifier."""
+    if fault.phase not in _GRADING:
+        return fault
     return fault.model_copy(update={"message": f"{fault.outcome.meaning.text} ({_HIDDEN})"})
-
-
-def _quotes_verifier(fault: Fault) -> bool:
-    return fault.phase in ("verify", "clean", "grade")
 
 
 def _only_reward(rewards: dict[str, float]) -> dict[str, float]:

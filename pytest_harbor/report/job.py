@@ -24,8 +24,8 @@ def write_job(
     job: Path,
     results: Iterable[EpisodeResult],
     *,
-    started: datetime,
-    finished: datetime | None,
+    started_at: datetime,
+    finished_at: datetime | None = None,
     total: int | None = None,
 ) -> None:
     """Write ``result.json`` and ``config.json`` of a job folder.
@@ -33,14 +33,14 @@ def write_job(
     Args:
         job: the job folder.
         results: the episodes that ended.
-        started: when the run began; an aware time.
-        finished: when it ended; None for one that was stopped.
+        started_at: when the run began.
+        finished_at: when it ended; now, if left out.
         total: how many episodes were meant to run; as many as ended, if left out.
     """
     every = sorted(results, key=lambda each: each.key)
     job.mkdir(parents=True, exist_ok=True)
     _write(job / "config.json", job_config(job, every))
-    _write(job / "result.json", job_result(job.name, every, started, finished, total))
+    _write(job / "result.json", job_result(job.name, every, started_at, finished_at, total))
 
 
 def job_config(job: Path, results: Sequence[EpisodeResult]) -> dict[str, Any]:
@@ -60,18 +60,19 @@ def job_config(job: Path, results: Sequence[EpisodeResult]) -> dict[str, Any]:
 def job_result(
     name: str,
     results: Sequence[EpisodeResult],
-    started: datetime,
-    finished: datetime | None,
+    started_at: datetime,
+    finished_at: datetime | None = None,
     total: int | None = None,
 ) -> dict[str, Any]:
     """Harbor's job result: its statistics over the trials, by its own rules of what counts."""
+    ended = _local(finished_at or datetime.now())
     number = len(results) if total is None else max(total, len(results))
     return {
         "schema_version": 1,
-        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}@{started.isoformat()}")),
-        "started_at": _local(started),
-        "updated_at": _local(finished or datetime.now().astimezone()),
-        "finished_at": _local(finished) if finished else None,
+        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}@{started_at.isoformat()}")),
+        "started_at": _local(started_at),
+        "updated_at": ended,
+        "finished_at": ended,
         "n_total_trials": number,
         "stats": {
             **_counts(results, number),

@@ -1,4 +1,4 @@
-"""Adding episodes up: totals with their denominators, the final table, and the job's own files.
+"""Adding episodes up: totals with their denominators, and the final table.
 
 Two means are given and named, because leaving errors out and counting them as zero are different
 claims (harbor-format 11.4: Harbor leaves them out).

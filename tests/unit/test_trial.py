@@ -93,7 +93,7 @@ def test_an_agent_that_nobody_knows_and_a_model_without_provider() -> None:
 
 
 def test_start_and_setup_are_spans_of_phases() -> None:
-    phases = {"images": interval(3), "start": interval(2, 5), "setup": interval(1, 8)}
+    phases = {"group": interval(3), "start": interval(2, 5), "agent-setup": interval(1, 8)}
     document = trial_document(episode(phases=phases))
     assert document["environment_setup"]["finished_at"] == "2026-11-03T14:02:14+00:00"
     assert document["agent_setup"]["started_at"] == "2026-11-03T14:02:15+00:00"
