@@ -1,7 +1,7 @@
 """Digests of folders: what names an image, and what tells that a task has changed.
 
-Only content counts: relative paths, the executable bit, bytes, and where symlinks point. What
-tools leave behind when code is run in a task folder never changes a digest (B107).
+Content alone counts, not the place or the time of change. What tools leave behind when code is run
+in a task folder never changes a digest (B107).
 """
 
 from __future__ import annotations
@@ -21,61 +21,71 @@ CACHES = frozenset(
 
 
 def environment_digest(folder: Path) -> str:
-    """Return the SHA-256 (hex) of a build context.
+    """Return the SHA-256 (hex) of a build context: all that an image builder looks at.
 
-    A ``.git`` below counts: it is part of what the Dockerfile may copy. Raises TaskError when a
-    file cannot be read.
+    That is each path, its kind, permission bits, bytes, and where symlinks point. A ``.git``
+    counts, and so does a ``.pyc`` that is no cache: a Dockerfile may copy them.
+
+    Raises TaskError when something cannot be read.
     """
-    return _digest(folder, CACHES)
+    return _digest(_entries(folder, b"", ignored=CACHES), bits=0o7777)
 
 
 def task_digest(folder: Path) -> str:
-    """Return the SHA-256 (hex) of a task folder, without a ``.git`` at its top.
+    """Return the SHA-256 (hex) of a task folder: what version control would keep of it.
 
-    Raises TaskError when a file cannot be read.
+    That is each file's path, executable bit and bytes, and where symlinks point; not a ``.git``
+    at the top, not empty folders, and not the bits that a umask decides.
+
+    Raises TaskError when something cannot be read.
     """
-    return _digest(folder, CACHES, top=frozenset({".git"}))
+    entries = _entries(folder, b"", ignored=CACHES | {".git"})
+    return _digest((entry for entry in entries if not _is_folder(entry[1])), bits=0o100)
 
 
-def _digest(folder: Path, ignored: frozenset[str], top: frozenset[str] = frozenset()) -> str:
+def _digest(entries: Iterator[tuple[bytes, Path]], *, bits: int) -> str:
     total = hashlib.sha256()
-    entries = sorted(_entries(folder, b"", ignored, top))
-    for name, path in entries:
+    for name, path in sorted(entries):
         try:
-            kind, content = _content(path)
+            kind, mode, content = _look(path)
         except OSError as error:
             raise TaskError(f"{path} cannot be read: {error.strerror}") from error
         # Lengths first, so that no two folders can write the same stream.
-        total.update(b"%s %d %d\0" % (kind, len(name), len(content)) + name + content)
+        head = b"%s %o %d %d\0" % (kind, mode & bits, len(name), len(content))
+        total.update(head + name + content)
     return total.hexdigest()
 
 
-def _entries(
-    folder: Path, at: bytes, ignored: frozenset[str], top: frozenset[str]
-) -> Iterator[tuple[bytes, Path]]:
-    """Yield every file and symlink below, by its path in bytes with forward slashes."""
+def _entries(folder: Path, at: bytes, *, ignored: frozenset[str]) -> Iterator[tuple[bytes, Path]]:
+    """Yield everything below, by its path in bytes with forward slashes.
+
+    Of the names to be ignored only caches are ignored further down.
+    """
     try:
         names = [entry.name for entry in folder.iterdir()]
     except OSError as error:
         raise TaskError(f"{folder} cannot be read: {error.strerror}") from error
     for name in names:
-        if name in ignored or name in top:
+        if name in ignored:
             continue
         path, inner = folder / name, at + os.fsencode(name)
-        if path.is_dir() and not path.is_symlink():
-            yield from _entries(path, inner + b"/", ignored, frozenset())
-        else:
-            yield inner, path
+        yield inner, path
+        if _is_folder(path):
+            yield from _entries(path, inner + b"/", ignored=CACHES)
 
 
-def _content(path: Path) -> tuple[bytes, bytes]:
-    """Return what kind of entry it is, and the digest of its bytes or the text of its link."""
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _look(path: Path) -> tuple[bytes, int, bytes]:
+    """Return kind, mode, and the digest of the bytes or the text of the link."""
     mode = path.lstat().st_mode
-    if stat.S_ISLNK(mode):
-        return b"link", os.fsencode(os.readlink(path))  # noqa: PTH115 (text, not a path)
+    if stat.S_ISLNK(mode):  # it has no mode of its own
+        return b"link", 0, os.fsencode(os.readlink(path))  # noqa: PTH115 (text, not a path)
+    if stat.S_ISDIR(mode):
+        return b"folder", mode, b""
     if not stat.S_ISREG(mode):
-        return b"special", b""
+        return b"special", mode, b""
     with path.open("rb") as file:
-        return (b"program" if mode & 0o100 else b"file"), hashlib.file_digest(
-            file, "sha256"
-        ).digest()
+        return b"file", mode, hashlib.file_digest(file, "sha256").digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -36,11 +37,9 @@ class TestBoth:
         (folder / "a").rename(folder / "A")
         assert digest(folder) != before
 
-    def test_the_executable_bit_counts_and_other_bits_do_not(self, digest, folder: Path) -> None:
+    def test_the_executable_bit_counts(self, digest, folder: Path) -> None:
         (folder / "b/d.sh").chmod(0o644)
         before = digest(folder)
-        (folder / "b/d.sh").chmod(0o600)
-        assert digest(folder) == before
         (folder / "b/d.sh").chmod(0o755)
         assert digest(folder) != before
 
@@ -109,9 +108,33 @@ def test_a_repository_in_a_build_context_does(folder: Path) -> None:
     assert environment_digest(folder) != before
 
 
+def test_other_bits_and_empty_folders_are_what_an_image_holds_and_git_does_not(
+    folder: Path,
+) -> None:
+    """An author who corrects a mode must not get the old image."""
+    (folder / "a").chmod(0o600)
+    task, environment = task_digest(folder), environment_digest(folder)
+    (folder / "a").chmod(0o644)
+    assert task_digest(folder) == task
+    assert environment_digest(folder) != environment
+
+    environment = environment_digest(folder)
+    (folder / "empty").mkdir()
+    assert task_digest(folder) == task
+    assert environment_digest(folder) != environment
+
+    environment = environment_digest(folder)
+    (folder / "b").chmod(0o700)
+    assert task_digest(folder) == task
+    assert environment_digest(folder) != environment
+
+
 def test_it_is_sha_256_of_a_settled_form(tmp_path: Path) -> None:
     """Tags of images on users' machines depend on it."""
     write_files(tmp_path, {"Dockerfile": "FROM scratch\n"})
-    assert environment_digest(tmp_path) == (
-        "3deab2dabba29d29eada7e4e07ed0d198155b490fa2ec048eec0f4d8ca27285d"
-    )
+    (tmp_path / "Dockerfile").chmod(0o644)
+    content = hashlib.sha256(b"FROM scratch\n").digest()
+    settled = b"file 644 10 32\0Dockerfile" + content
+    assert environment_digest(tmp_path) == hashlib.sha256(settled).hexdigest()
+    settled = b"file 0 10 32\0Dockerfile" + content
+    assert task_digest(tmp_path) == hashlib.sha256(settled).hexdigest()
