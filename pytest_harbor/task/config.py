@@ -61,6 +61,8 @@ def _problems(error: ValidationError, raw: dict[str, Any]) -> Iterator[str]:
 def _explain(detail: ErrorDetails) -> str:
     """Say what is wrong with one value, and what to write instead."""
     kind, shown = detail["type"], _show(detail["input"])
+    if {"env", "headers"} & set(detail["loc"]):
+        shown = "something else"  # it may be a secret
     context = detail.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])
@@ -91,6 +93,10 @@ _EXPECTED = (
 
 
 def _show(value: object) -> str:
-    """Show a value as in TOML, shortened: it may be a whole table."""
+    """Show a value as in TOML, shortened; of tables and arrays only that they are."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "an array"
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""Reading a task's own files: which path may be read, text as it stands, scripts, canaries.
+"""Reading a task's own files: which paths may be read, instructions and their canaries.
 
 Whole trees (what is uploaded) are for :mod:`pytest_harbor.task.trees`. Nothing here writes.
 """
@@ -78,11 +78,6 @@ def _is_canary(line: str) -> bool:
     if "canary" not in line.casefold():
         return False
     return line.lstrip().startswith("#") or bool(_HTML_COMMENT.fullmatch(line))
-
-
-def has_crlf(path: Path) -> bool:
-    """Tell whether a script has Windows line ends, with which a shell cannot run it (B96)."""
-    return b"\r\n" in path.read_bytes()
 
 
 def show(path: Path, task: Path) -> str:

@@ -46,6 +46,7 @@ def _tidy_table(
             clean[key] = _tidy_value(value, _table_of(model, key), here, found)
     if model is schema.EnvironmentConfig:
         found += _tidy_legacy_sizes(clean, path)
+        found += _overruled_switch(clean, path)
     if model is schema.McpServer:
         found += _mcp_habits(clean, path)
     return clean
@@ -96,6 +97,14 @@ def _tidy_legacy_sizes(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path
         else:
             clean[new] = value
             yield (*path, old), f"is read as {value} MB; write {new} = {value}"
+
+
+def _overruled_switch(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
+    """Name an ``allow_internet`` that today's key contradicts, and so overrules."""
+    says, mode = clean.get("allow_internet"), clean.get("network_mode")
+    if isinstance(says, bool) and mode is not None and says is not (mode != "no-network"):
+        text = str(says).lower()
+        yield (*path, "allow_internet"), f"is {text}, but network_mode is {mode!r}, which counts"
 
 
 def _mcp_habits(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:

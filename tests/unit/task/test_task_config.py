@@ -185,8 +185,14 @@ class TestSizes:
 
 class TestNetwork:
     def test_allow_internet_gives_way_to_the_new_key(self) -> None:
-        found = config("[environment]\nallow_internet = false\nnetwork_mode = 'public'\n")
-        assert found.environment.network_mode == "public"
+        parsed = parse("[environment]\nallow_internet = false\nnetwork_mode = 'public'\n")
+        assert parsed.config.environment.network_mode == "public"
+        [warning] = parsed.warnings
+        assert "allow_internet: is false, but network_mode is 'public', which" in warning
+
+    @pytest.mark.parametrize("mode", ["'public'", "'allowlist'\nallowed_hosts = ['a.com']"])
+    def test_allow_internet_may_stand_beside_what_says_the_same(self, mode: str) -> None:
+        config(f"[environment]\nallow_internet = true\nnetwork_mode = {mode}\n")
 
     def test_allow_internet_is_a_switch(self) -> None:
         assert "[environment]: allow_internet must be true or false" in refusal(
@@ -298,7 +304,7 @@ class TestMessages:
         ("toml", "message"),
         [
             ("agent = 5", "task.toml: agent: must be a table, is 5"),
-            ("[[agent]]", "task.toml: agent: must be a table, is [{}]"),
+            ("[[agent]]", "task.toml: agent: must be a table, is an array"),
             ("schema_version = 1", 'schema_version: must be a string in quotes, "...", is 1'),
             ("version = 1", 'task.toml: version must be a string: version = "1"'),
             ("[agent]\ntimeout_sec = 'soon'", "[agent] timeout_sec: must be a number, is 'soon'"),
@@ -308,7 +314,10 @@ class TestMessages:
             ("[task]\nname='a/b'\nversion=''", "version: must be a string that is not empty"),
             ("[steps]\nname = 'a'", "task.toml: [steps]: must be an array of tables; write [[st"),
             ("[[steps]]\nmin_reward = 1", "task.toml: [[steps]] #1 name: is missing; add it"),
-            ("[metadata]\n[verifier]\nenv = 'A=1'", "[verifier] env: must be a table, is 'A=1'"),
+            (
+                "[metadata]\n[verifier]\nenv = 'A=1'",
+                "[verifier] env: must be a table, is something e",
+            ),
             ("multi_step_reward_strategy = 'max'", "must be 'mean' or 'final', is 'max'"),
             (
                 "[[steps]]\nname = 'a'\n[[steps.verifier.collect]]\nservice = 'x'",
@@ -331,6 +340,14 @@ class TestMessages:
         message = refusal("[environment]\ncpus = 'x'\nmcp_servers = 5\nenv = {A = 1}\n")
         assert "pydantic" not in message
         assert "Input should" not in message
+
+    def test_a_value_that_may_be_a_secret_is_not_shown(self) -> None:
+        message = refusal(
+            "[verifier.env]\nPIN = 4711\n"
+            "[[environment.mcp_servers]]\nname = 'u'\nurl = 'x'\nheaders = {a = 4711}\n"
+        )
+        assert message.count("must be a string in quotes") == 2
+        assert "4711" not in message
 
     def test_a_long_value_is_shortened(self) -> None:
         assert len(refusal(f"[environment]\nos = '{'x' * 5000}'\n")) < 200
