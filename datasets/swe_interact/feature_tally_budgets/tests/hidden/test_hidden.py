@@ -10,6 +10,42 @@ from pathlib import Path
 
 APP = os.environ["APP"]
 
+# `python3 -m tally`, over and over, without starting Python each time: a process that has loaded
+# what tally takes from the standard library, and forks for every command.
+SERVER = """
+import argparse, dataclasses, datetime, json, os, re, runpy, sys
+sys.path.insert(0, os.environ["APP"])
+for line in sys.stdin:
+    command = json.loads(line)
+    if os.fork() == 0:
+        os.chdir(command["cwd"])
+        os.environ.clear()
+        os.environ.update(command["env"])
+        for name, number in (("out", 1), ("err", 2)):
+            target = os.open(command[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(target, number)
+        sys.argv = ["tally", *command["words"]]
+        runpy.run_module("tally", run_name="__main__", alter_sys=True)
+        sys.exit(0)
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
+
+
+def setUpModule():
+    """Start the process that forks."""
+    global server
+    server = subprocess.Popen(
+        [sys.executable, "-B", "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def tearDownModule():
+    """Let it end."""
+    server.communicate()
+
 
 class Tally(unittest.TestCase):
     """A ledger in a folder of its own, and a fixed today."""
@@ -24,21 +60,17 @@ class Tally(unittest.TestCase):
         self.file = self.folder / "tally.txt"
 
     def run_tally(self, *words, today="2026-01-20", cwd=None, file=None):
-        environment = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": APP,
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "TALLY_TODAY": today,
+        out, err = (Path(self.elsewhere.parent) / name for name in ("out", "err"))
+        command = {
+            "words": ["--file", str(file or self.file), *words],
+            "cwd": str(cwd or self.elsewhere),
+            "env": {"PATH": os.environ["PATH"], "TALLY_TODAY": today},
+            "out": str(out),
+            "err": str(err),
         }
-        done = subprocess.run(
-            [sys.executable, "-m", "tally", "--file", str(file or self.file), *words],
-            cwd=cwd or self.elsewhere,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=30,
-        )
-        return done.returncode, done.stdout, done.stderr
+        server.stdin.write(json.dumps(command) + "\n")
+        server.stdin.flush()
+        return int(server.stdout.readline()), out.read_text(), err.read_text()
 
     def tally(self, *words, **more):
         status, out, err = self.run_tally(*words, **more)

@@ -48,10 +48,12 @@ def evaluate(expression, prelude=""):
     return json.loads(out)
 
 
-def thrown(call, prelude=""):
-    """Return [name, message] of what a call throws, or None."""
+def thrown(calls, prelude=""):
+    """Return for each call [name, message] of what it throws, or None."""
+    tries = [f"() => {{ {call} }}" for call in calls]
     return evaluate(
-        f"(() => {{ try {{ {call}; return null }} catch (e) {{ return [e.name, e.message] }} }})()",
+        f"[{', '.join(tries)}].map((call) => {{"
+        " try { call(); return null } catch (e) { return [e.name, e.message] } })",
         prelude,
     )
 
@@ -102,17 +104,22 @@ class SameOutput(unittest.TestCase):
         self.assertEqual(got, self.expected["preview"])
 
     def test_old_exporters(self):
-        for function, name in (("toCsv", "csv"), ("toMarkdown", "markdown"), ("toHtml", "html")):
-            got = self.exported(name, f"require('./src/exporters').{function}({{0}})")
-            self.assertEqual(got, self.expected[name])
+        functions = {"toCsv": "csv", "toMarkdown": "markdown", "toHtml": "html"}
+        calls = [
+            f"require('./src/exporters').{function}({json.dumps(table)})"
+            for function in functions
+            for table in TABLES.values()
+        ]
+        expected = [self.expected[name][key] for name in functions.values() for key in TABLES]
+        self.assertEqual(evaluate(f"[{', '.join(calls)}]"), expected)
 
     def test_not_a_table(self):
-        for value in ("null", "{columns: ['a']}", "{columns: ['a'], rows: [[1, 2]]}"):
-            call = f"require('.').exportTable({value}, 'csv')"
-            self.assertEqual(thrown(call)[0], "TypeError")
+        values = ("null", "{columns: ['a']}", "{columns: ['a'], rows: [[1, 2]]}")
+        calls = [f"require('.').exportTable({value}, 'csv')" for value in values]
+        self.assertEqual([got and got[0] for got in thrown(calls)], ["TypeError"] * 3)
 
     def test_table_is_checked_before_the_format(self):
-        self.assertEqual(thrown("require('.').exportTable(null, 'xyz')")[0], "TypeError")
+        self.assertEqual(thrown(["require('.').exportTable(null, 'xyz')"])[0][0], "TypeError")
 
 
 class CommandLine(unittest.TestCase):
@@ -179,60 +186,52 @@ class Registry(unittest.TestCase):
     """src/formats/."""
 
     def test_one_file_each(self):
-        for name, extension in FORMATS.items():
-            prelude = f"const f = require('./src/formats/{name}.js')"
-            got = evaluate(
-                "[f.name, f.extension, typeof f.render, Object.isFrozen(f), Object.keys(f).sort()]",
-                prelude,
-            )
-            self.assertEqual(
-                got, [name, extension, "function", True, ["extension", "name", "render"]]
-            )
+        got = evaluate(
+            f"{json.dumps(list(FORMATS))}.map((n) => require(`./src/formats/${{n}}.js`)).map((f) =>"
+            "[f.name, f.extension, typeof f.render, Object.isFrozen(f), Object.keys(f).sort()])"
+        )
+        keys = ["extension", "name", "render"]
+        expected = [[name, end, "function", True, keys] for name, end in FORMATS.items()]
+        self.assertEqual(got, expected)
 
     def test_get_and_names(self):
-        self.assertEqual(evaluate("formats.names()", FORMATS_JS), ["csv", "html", "markdown"])
-        same = "formats.names().map((n) => formats.get(n) === require(`./src/formats/${n}.js`))"
-        self.assertEqual(evaluate(same, FORMATS_JS), [True, True, True])
+        same = "formats.names().map((n) => [n, formats.get(n) === require(`./src/formats/${n}.js`)])"
+        expected = [["csv", True], ["html", True], ["markdown", True]]
+        self.assertEqual(evaluate(same, FORMATS_JS), expected)
 
     def test_new_format(self):
         prelude = (
             FORMATS_JS + "; formats.register({name: 'bb', extension: '.b', render: (t) => 'b' + t.rows.length})"
         )
-        self.assertEqual(evaluate("formats.names()", prelude), ["bb", "csv", "html", "markdown"])
         call = "require('.').exportTable({columns: ['a'], rows: [[1], [2]]}, 'bb')"
-        self.assertEqual(evaluate(call, prelude), "b2")
+        names = ["bb", "csv", "html", "markdown"]
+        self.assertEqual(evaluate(f"[formats.names(), {call}]", prelude), [names, "b2"])
 
     def test_unknown(self):
-        self.assertEqual(
-            thrown("formats.get('xyz')", FORMATS_JS),
-            ["Error", "unknown format: xyz (known: csv, html, markdown)"],
-        )
-        for name in ("constructor", "__proto__", "toString"):
-            self.assertEqual(thrown(f"formats.get('{name}')", FORMATS_JS)[0], "Error", name)
+        names = ("xyz", "constructor", "__proto__", "toString")
+        expected = [
+            ["Error", f"unknown format: {name} (known: csv, html, markdown)"] for name in names
+        ]
+        self.assertEqual(thrown([f"formats.get('{name}')" for name in names], FORMATS_JS), expected)
 
     def test_unknown_lists_what_is_registered(self):
         prelude = FORMATS_JS + "; formats.register({name: 'a', extension: '.a', render() {}})"
         call = "require('.').exportTable({columns: [], rows: []}, 'z')"
-        self.assertEqual(
-            thrown(call, prelude), ["Error", "unknown format: z (known: a, csv, html, markdown)"]
-        )
+        expected = [["Error", "unknown format: z (known: a, csv, html, markdown)"]]
+        self.assertEqual(thrown([call], prelude), expected)
 
     def test_name_taken(self):
-        self.assertEqual(
-            thrown("formats.register({name: 'csv', extension: '.c', render() {}})", FORMATS_JS),
-            ["Error", "format already registered: csv"],
-        )
+        call = "formats.register({name: 'csv', extension: '.c', render() {}})"
+        self.assertEqual(thrown([call], FORMATS_JS), [["Error", "format already registered: csv"]])
 
     def test_invalid(self):
-        for value in (
+        values = (
             "undefined", "null", "'csv'", "{}", "{name: '', extension: '.x', render() {}}",
             "{name: 1, extension: '.x', render() {}}", "{name: 'x', extension: 'x', render() {}}",
             "{name: 'x', render() {}}", "{name: 'x', extension: '.x', render: 'x'}",
-        ):  # fmt: skip
-            with self.subTest(value):
-                got = thrown(f"formats.register({value})", FORMATS_JS)
-                self.assertEqual(got, ["TypeError", "invalid format"])
-        self.assertEqual(evaluate("formats.names()", FORMATS_JS), ["csv", "html", "markdown"])
+        )  # fmt: skip
+        got = thrown([f"formats.register({value})" for value in values], FORMATS_JS)
+        self.assertEqual(got, [["TypeError", "invalid format"]] * len(values))
 
 
 class Structure(unittest.TestCase):
@@ -265,8 +264,8 @@ class Structure(unittest.TestCase):
     def test_number_columns(self):
         call = "[0, 1, 2].map((at) => isNumberColumn({columns: [1, 2, 3], rows: [[1, 1, ''], [2, null, 2]]}, at))"
         prelude = "const { isNumberColumn } = require('./src/table')"
-        self.assertEqual(evaluate(call, prelude), [True, False, False])
-        self.assertEqual(evaluate("isNumberColumn({columns: [1], rows: []}, 0)", prelude), False)
+        empty = "isNumberColumn({columns: [1], rows: []}, 0)"
+        self.assertEqual(evaluate(f"[{call}, {empty}]", prelude), [[True, False, False], False])
         found = [n for n in sources() if re.search("['\"`]number['\"`]", source(n))]
         self.assertEqual(found, ["src/table.js"])
 

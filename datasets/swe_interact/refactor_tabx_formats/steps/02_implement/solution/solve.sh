@@ -21,6 +21,7 @@ for patch in "$here"/patches/*.patch; do
         exit 1
     fi
     subject=$(header Subject "$patch")
+    git update-index -q --refresh || true
     git apply --index "$patch"
     git commit -qm "$subject"
     echo "> $subject"
