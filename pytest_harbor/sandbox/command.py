@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 _MARK: Final = b"pytest-harbor "
 
-BIRTH: Final = "read -r birth </proc/self/stat; printf 'pytest-harbor %s\\n' \"$birth\"; "
-"""The first words of every program; only builtins, so that they cost nothing."""
+BIRTH: Final = "read -r _ph_birth </proc/self/stat; printf 'pytest-harbor %s\\n' \"$_ph_birth\"; "
+"""The first words of every program; only builtins, so that they cost nothing. Variables have
+names that no environment has: one that was exported would stay so, with our value."""
 
 RUN: Final = BIRTH + 'exec "$@" 2>&1'
 """Run the arguments and let their output through."""
@@ -31,8 +32,10 @@ RUN_LOGGED: Final = (
     # The shell that waits keeps the connection, the command and its children have a file instead:
     # a child that outlives the command delays nobody. `exit` at the end keeps the shell from
     # giving its place to the command, and the connection with it.
-    BIRTH + 'in=$1 log=$2 before=$3 after=$4; shift 4; eval "$before"; '
-    '"$@" <"$in" >"$log" 2>&1; code=$?; eval "$after"; exit $code'
+    BIRTH
+    + "_ph_in=$1 _ph_log=$2 _ph_before=$3 _ph_after=$4; shift 4; "
+    + 'eval "$_ph_before"; "$@" <"$_ph_in" >"$_ph_log" 2>&1; _ph_code=$?; eval "$_ph_after"; '
+    + "exit $_ph_code"
 )
 """Run the arguments from the fifth on; before them stdin, log and the two fragments around."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import re
 import tarfile
 import time
@@ -20,10 +21,19 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pytest_harbor.errors import SandboxError
-from pytest_harbor.sandbox import reap
+from pytest_harbor.sandbox import inside, reap
 from pytest_harbor.sandbox.command import BIRTH, RUN, RUN_LOGGED, Birth, Command, Ran
 from pytest_harbor.sandbox.execution import Execution
-from pytest_harbor.sandbox.transfer import Cut, Entry, Got, first_file, names, pack, unpack
+from pytest_harbor.sandbox.transfer import (
+    Cut,
+    Entry,
+    Got,
+    first_file,
+    first_member,
+    names,
+    pack,
+    unpack,
+)
 from pytest_harbor.task.timeouts import Deadline
 
 if TYPE_CHECKING:
@@ -200,6 +210,19 @@ class Container:
         text = (self.read(path) or b"").decode("utf-8", "replace")
         return [line.split(":") for line in text.splitlines() if line.strip()]
 
+    def is_hidden(self, path: str) -> bool:
+        """Whether a path lies in a file system that only exists inside, where no file call sees it.
+
+        The engine would read and write what lies under the mount, and say nothing.
+        """
+        pure = PurePosixPath(path)
+        return any(pure.is_relative_to(mount) for mount in self._hidden)
+
+    @functools.cached_property
+    def _hidden(self) -> tuple[str, ...]:
+        mounts = [m["Destination"] for m in self.facts["Mounts"] or () if m["Type"] == "tmpfs"]
+        return ("/dev/shm", *mounts, *(self.facts["HostConfig"].get("Tmpfs") or ()))  # noqa: S108
+
     # -- commands -------------------------------------------------------------------------
 
     def run(
@@ -306,23 +329,20 @@ class Container:
         """Put files, folders and links in place; see :class:`Entry`. An empty list is fine.
 
         Raises:
-            SandboxError: the engine refused, as for a path in a tmpfs, or a read-only container.
+            SandboxError: the engine refused, as for a read-only container or a folder in use.
         """
+        entries = list(entries)
+        if hidden := [entry for entry in entries if self.is_hidden(entry.path)]:
+            inside.put(self, hidden)
+            entries = [entry for entry in entries if entry not in hidden]
+        if not entries:
+            return
         stream = pack(entries)
         first = next(stream)
         second = next(stream, None)
-        if second is None and not first.strip(b"\0"):
-            return
-
-        def chunks() -> Iterator[bytes]:
-            yield first
-            if second is not None:
-                yield second
-                yield from stream
-
+        whole = first if second is None else itertools.chain((first, second), stream)
         with self.translated("putting files"):
-            response = self._archive("PUT", "/", data=first if second is None else chunks())
-            response.close()
+            self._archive("PUT", "/", data=whole).close()
 
     def make_folder(self, path: str | PurePosixPath, *, mode: int = 0o755) -> None:
         """Make a folder, with those above it; one that stands there gets the mode."""
@@ -361,6 +381,9 @@ class Container:
     def stat(self, path: str) -> Stat | None:
         """What stands at a path, None for nothing."""
         with self.translated(f"looking at {path}"):
+            if self.is_hidden(path):
+                with inside.content(self, path, shallow=True) as chunks:
+                    return None if chunks is None else _stat_of_member(first_member(chunks))
             response = self._archive("HEAD", path)
             response.close()
             return None if response.status_code == 404 else _stat(response)
@@ -368,6 +391,10 @@ class Container:
     @contextlib.contextmanager
     def _content(self, path: str) -> Iterator[Iterable[bytes] | None]:
         """The tar stream of a path, or None; what is not read of it is not sent."""
+        if self.is_hidden(path):
+            with inside.content(self, path) as chunks:
+                yield chunks
+            return
         response = self._archive("GET", path)
         try:
             gone = response.status_code == 404
@@ -452,6 +479,18 @@ def _stat(response: Response) -> Stat:
     kind: Kind = next((kind for bits, kind in _KINDS if mode & bits), "file")
     moment = _nanoseconds(facts["mtime"])
     return Stat(kind, int(facts["size"]), mode & 0o777, moment, facts["linkTarget"])
+
+
+def _stat_of_member(member: tarfile.TarInfo) -> Stat:
+    kinds: dict[bytes, Kind] = {
+        tarfile.REGTYPE: "file",
+        tarfile.AREGTYPE: "file",
+        tarfile.DIRTYPE: "folder",
+        tarfile.SYMTYPE: "link",
+    }
+    kind = kinds.get(member.type, "other")
+    mtime = int(member.mtime) * 10**9
+    return Stat(kind, member.size, member.mode & 0o777, mtime, member.linkname)
 
 
 def _nanoseconds(moment: str) -> int:

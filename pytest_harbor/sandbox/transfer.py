@@ -58,6 +58,8 @@ class Entry:
     """Make a symbolic link with this target instead; ``source`` is None then."""
     fresh: bool = False
     """Empty the folder first. The engine does it: no command runs inside."""
+    mtime: int | None = None
+    """Seconds since 1970; None: a file's own, or now."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def pack(entries: Iterable[Entry]) -> Iterator[bytes]:
 
 def _pack_one(entry: Entry) -> Iterator[bytes]:
     info = tarfile.TarInfo(_inside(entry.path))
-    info.uid, info.gid, info.mtime = entry.uid, entry.gid, int(time.time())
+    info.uid, info.gid = entry.uid, entry.gid
+    info.mtime = int(time.time()) if entry.mtime is None else entry.mtime
     if entry.link is not None:
         info.type, info.linkname, info.mode = tarfile.SYMTYPE, entry.link, 0o777
         yield _header(info)
@@ -118,14 +121,15 @@ def _pack_one(entry: Entry) -> Iterator[bytes]:
         yield entry.source
         yield _padding(info.size)
     else:
-        yield from _pack_file(info, entry.source, entry.mode)
+        yield from _pack_file(info, entry, entry.source)
 
 
-def _pack_file(info: tarfile.TarInfo, source: Path, mode: int | None) -> Iterator[bytes]:
+def _pack_file(info: tarfile.TarInfo, entry: Entry, source: Path) -> Iterator[bytes]:
     with source.open("rb") as file:
         facts = os.fstat(file.fileno())
-        info.size, info.mtime = facts.st_size, int(facts.st_mtime)
-        info.mode = stat.S_IMODE(facts.st_mode) if mode is None else mode
+        info.size = facts.st_size
+        info.mtime = int(facts.st_mtime) if entry.mtime is None else entry.mtime
+        info.mode = stat.S_IMODE(facts.st_mode) if entry.mode is None else entry.mode
         yield _header(info)
         left = info.size
         while left and (piece := file.read(min(left, _CHUNK))):
@@ -192,6 +196,15 @@ def names(chunks: Iterable[bytes], *, limit: int) -> tuple[str, ...]:
                 break
             tar.members = []  # type: ignore[attr-defined]
     return tuple(found)
+
+
+def first_member(chunks: Iterable[bytes]) -> tarfile.TarInfo:
+    """The first thing that a tar stream holds."""
+    with tarfile.open(fileobj=Chunks(chunks), mode="r|", bufsize=_CHUNK) as tar:
+        member = tar.next()
+    if member is None:
+        raise tarfile.ReadError("an empty archive")
+    return member
 
 
 def first_file(chunks: Iterable[bytes], limit: int) -> bytes | None:
