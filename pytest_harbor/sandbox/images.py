@@ -113,12 +113,15 @@ class Images:
             noted = read_json(record) or {}
             if order.force and noted.get("run") != order.run_id:
                 return None
-            return self._look("id" in noted and noted["id"])
+            return self._look(noted["id"]) if "id" in noted else None
 
         if image := known():
             return image
         with self._state.lock(f"build-{digest[:16]}", deadline):
             if image := known():  # by whoever held the lock before
+                return image
+            if not order.force and (image := self._labelled(digest)):
+                write_json(record, {"id": image.id, "run": ""})
                 return image
             tag = f"{REPOSITORY}/{slug(f'{order.name}-{service}')}:{digest[:16]}"
             with self._slot(order.slots, deadline):
@@ -126,7 +129,7 @@ class Images:
             image = self._look(tag)
             if image is None:
                 raise ImageError(f"The build of {service} ended well, but the engine has no {tag}.")
-            write_json(record, {"id": image.id, "tag": tag, "run": order.run_id})
+            write_json(record, {"id": image.id, "run": order.run_id})
             return image
 
     def _build(self, build: Build, tag: str, digest: str, order: Order, deadline: Deadline) -> None:
@@ -201,12 +204,17 @@ class Images:
                 f"To see it again: docker pull {shlex.quote(reference)}"
             )
 
-    def _look(self, reference: str | bool) -> Image | None:
+    def _labelled(self, digest: str) -> Image | None:
+        """An image that was built from this content before the record was lost."""
+        found: list[dict[str, Any]] = self._engine.api.images(
+            filters={"label": f"{DIGEST_LABEL}={digest}"}
+        )
+        return self._look(found[0]["Id"]) if found else None
+
+    def _look(self, reference: str) -> Image | None:
         """What the engine has under a name or id."""
         from docker.errors import ImageNotFound
 
-        if not isinstance(reference, str):
-            return None
         try:
             seen: dict[str, Any] = self._engine.api.inspect_image(reference)  # type: ignore[no-untyped-call]
         except ImageNotFound:
@@ -285,21 +293,20 @@ class Build:
     def document(self, tag: str, digest: str, folder: Path) -> Document:
         """A Compose document that builds this image and tags it.
 
-        Each context is named by its digest. BuildKit keeps files of earlier transfers by the
-        *last part* of the context's path, and takes over those whose size and time of change are
-        the same: two folders called ``environment`` could get each other's files (B76).
+        The context is named by the digest. BuildKit keeps files of earlier transfers by the *last
+        part* of the context's path, and takes over those whose size and time of change are the
+        same: two folders called ``environment`` could get each other's files (B76).
         """
         section = copy.deepcopy(self.section)
         section.pop("tags", None)
         section["labels"] = (section.get("labels") or {}) | {DIGEST_LABEL: digest}
-        for name, path in self.contexts.items():
-            staged = folder / environment_digest(path)
-            if not staged.is_symlink():
-                staged.symlink_to(path)
-            if name == "build context":
-                section["context"] = documents.escape(str(staged))
-            else:
-                section["additional_contexts"][name] = documents.escape(str(staged))
+        if (context := self.contexts.get("build context")) is not None:
+            staged = folder / digest
+            staged.symlink_to(context)
+            section["context"] = documents.escape(str(staged))
+            file = self.dockerfile
+            if file is not None and not Path(os.path.normpath(file)).is_relative_to(context):
+                section["dockerfile"] = documents.escape(os.path.normpath(file))
         service: Document = {"image": tag, "build": section}
         if self.platform:
             service["platform"] = self.platform
