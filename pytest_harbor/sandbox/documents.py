@@ -89,6 +89,16 @@ def keeps_alive(document: Document, entrypoint: Iterable[str] | None) -> bool:
     return main.get("command") == KEEP_ALIVE and not (main.get("entrypoint") or entrypoint)
 
 
+def must_complete(document: Document) -> frozenset[str]:
+    """The services that have to have ended well before ``main`` may be used."""
+    depends_on: Document = document["services"]["main"].get("depends_on") or {}
+    return frozenset(
+        name
+        for name, dependency in depends_on.items()
+        if dependency.get("condition") == "service_completed_successfully"
+    )
+
+
 def _start_at_once(main: Document) -> None:
     """Do not let Compose wait for what main depends on; the group waits for the same by itself.
 

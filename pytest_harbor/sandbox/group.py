@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -108,9 +108,10 @@ class Group:
             images = Images(self._engine, self._compose, self._state).ensure(
                 document, order, deadline
             )
+            must_end = documents.must_complete(document)
             patience = self._finish(document, images)
             self._up(document, deadline)
-            self._wait(patience, deadline)
+            self._wait(patience, must_end, deadline)
         except BaseException:
             self.close(Deadline.after(_TIDY_SECONDS, "removal of a group that did not start"))
             raise
@@ -340,7 +341,9 @@ class Group:
             raise SandboxError(self._told(guilty))
         raise SandboxError(f"{self.project} did not start: {done.complaint}")
 
-    def _wait(self, patience: Mapping[str, float], deadline: Deadline) -> None:
+    def _wait(
+        self, patience: Mapping[str, float], must_end: Collection[str], deadline: Deadline
+    ) -> None:
         """Wait for what Compose's own ``--wait`` would, and for one-shot services to end."""
         began = time.monotonic()
         ends = began + limit(deadline)
@@ -352,8 +355,15 @@ class Group:
             states = self._look(waiting)
             waited = time.monotonic() - began
             judged = [
-                (readiness.verdict(s, overdue=waited > patience.get(s.service, waited) + 1), s)
-                for s in states
+                (
+                    readiness.verdict(
+                        state,
+                        overdue=waited > patience.get(state.service, waited) + 1,
+                        must_end=state.service in must_end,
+                    ),
+                    state,
+                )
+                for state in states
             ]
             if failed := [state for word, state in judged if word == "failed"]:
                 raise SandboxError(self._told(failed))

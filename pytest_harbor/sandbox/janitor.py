@@ -129,7 +129,7 @@ def _remove(
         ):
             api.timeout = _left(deadline)
             try:
-                entries: list[dict[str, Any]] = listed()
+                entries: list[dict[str, Any]] = listed()  # type: ignore[no-untyped-call]
             except Exception as fault:  # whatever it is, cleaning goes on and says so
                 warnings.append(f"{kind}s could not be listed: {_words(fault)}")
                 continue

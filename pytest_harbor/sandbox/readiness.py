@@ -67,12 +67,17 @@ class ServiceState:
         return f"is {self.status}"
 
 
-def verdict(state: ServiceState, *, overdue: bool) -> Literal["ready", "wait", "failed"]:
-    """Judge one service. ``overdue``: the time in which its probes may fail is over.
+def verdict(
+    state: ServiceState, *, overdue: bool, must_end: bool = False
+) -> Literal["ready", "wait", "failed"]:
+    """Judge one service. ``overdue``: the time in which its probes may fail is over; ``must_end``:
+    main depends on its having completed.
 
     The engine's own verdict comes later, since probes do not count while its start period runs; a
     service whose probes still fail when the task's own patience is over will not be waited for.
     """
+    if state.running and must_end:
+        return "wait"
     if state.running:
         if state.health in (None, "healthy"):
             return "ready"
