@@ -106,7 +106,7 @@ class Agent(Protocol):
 def ended(ran: Ran, what: str, log: str) -> TurnResult:
     """The result of a turn that was one command writing to ``log`` (a name in :data:`LOGS`)."""
     if ran.timed_out:
-        return TurnResult("timeout", message=f"agent timed out after {ran.seconds:.1f} s", log=log)
+        return TurnResult("timeout", message=f"agent timed out: {ran.limit}", log=log)
     if ran.exit_code != 0:
         return TurnResult("error", ran.exit_code, f"{what} exited with {ran.exit_code}", log)
     return TurnResult("exited", 0, log=log)

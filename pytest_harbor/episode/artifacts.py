@@ -41,7 +41,7 @@ def _run_hook(hook: CollectHook, group: Group) -> str:
             raise
         return str(error)
     if ran.timed_out:
-        return f"timed out ({limit.what})"
+        return f"timed out ({ran.limit})"
     said = ran.output.decode("utf-8", "replace").strip()[-300:]
     return f"exited with {ran.exit_code}: {said}" if ran.exit_code else ""
 

@@ -72,7 +72,7 @@ class Lease:
         if group is None:
             return ()
         if self.plan.recipe.keep:
-            return (f"{group.project} is kept as asked; {group.removal_command} removes it",)
+            return (f"{group.project} is kept as asked; remove it with: {group.keep()}",)
         return group.close(Deadline.after(_CLOSE_SECONDS, "removal of the group"))
 
     def __enter__(self) -> Self:

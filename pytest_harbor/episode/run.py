@@ -23,6 +23,7 @@ def start_group(lease: Lease, record: EpisodeRecord) -> Group:
     with record.phase("group"):
         group = lease.start()
     record.images(dict(group.images))
+    record.warn(group.warnings)
     return group
 
 

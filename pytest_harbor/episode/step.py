@@ -99,7 +99,7 @@ def _run_setup_script(stage: Stage, step: Step, path: str) -> None:
         f'bash "{path}"; s=$?; rm -f "{path}"; exit $s', user=step.agent_user, deadline=limit
     )
     if ran.timed_out or ran.exit_code != 0:
-        how = f"timed out ({limit.what})" if ran.timed_out else f"exited with {ran.exit_code}"
+        how = f"timed out ({ran.limit})" if ran.timed_out else f"exited with {ran.exit_code}"
         said = ran.output.decode("utf-8", "replace").strip()[-1000:]
         raise SandboxError(f"{_SETUP} of step {step.name} {how}: {said}", outcome="setup_failed")
 
@@ -161,11 +161,12 @@ def _settle(stage: Stage, draft: _Draft) -> None:
     _fetch_logs(stage, draft)
 
 
-def _sweep(stage: Stage, draft: _Draft, when: str) -> None:
+def _sweep(stage: Stage, draft: _Draft, when: str) -> tuple[str, ...]:
     killed = stage.processes.sweep(Deadline.after(_SWEEP_SECONDS, "killing leftover processes"))
     if killed:
         draft.hygiene[when] = killed
         stage.record.event("killed", step=draft.step.name, when=when, commands=list(killed))
+    return killed
 
 
 def _fetch_logs(stage: Stage, draft: _Draft) -> None:
@@ -206,8 +207,9 @@ def _clean(stage: Stage, draft: _Draft) -> None:
     last = draft.step.index == stage.plan.steps[-1].index
     if (last or draft.gate) and not stage.plan.recipe.keep:
         return
-    _sweep(stage, draft, "killed_after_grading")
-    cleaned = stage.ground.after_grading(Deadline.after(_CLEAN_SECONDS, "cleaning after grading"))
+    killed = _sweep(stage, draft, "killed_after_grading")
+    limit = Deadline.after(_CLEAN_SECONDS, "cleaning after grading")
+    cleaned = stage.ground.after_grading(limit, killed)
     draft.hygiene["removed"] = cleaned.removed
     draft.hygiene["changed"] = cleaned.changed
 

@@ -53,13 +53,16 @@ def grade(stage: Stage, step: Step, folder: StepFolder) -> Graded:
     """
     main = stage.main
     owner = main.user(step.verifier_user)
-    tampering = stage.ground.before_grading(owner)
-    for tree in step.test_trees:
-        main.put(tree_entries(tree, TESTS, owner, scripts={step.test_script}))
+    tests = [
+        entry
+        for tree in step.test_trees
+        for entry in tree_entries(tree, TESTS, owner, scripts={step.test_script})
+    ]
+    tampering = stage.ground.before_grading(owner, entries=tests)
     budget = verifier_budget(step, stage.plan.recipe)
     limit = Deadline.after(budget, f"verifier budget of step {step.name}")
     watch = Stopwatch()
-    ran = main.run_logged(
+    ran = stage.ground.run_tests(
         f"{TESTS}/{step.test_script}",
         log=f"{RESULTS}/{OUTPUT}",
         user=step.verifier_user,
@@ -78,7 +81,7 @@ def grade(stage: Stage, step: Step, folder: StepFolder) -> Graded:
         log=_log_path(stage, folder),
     )
     try:
-        return replace(_read(stage, folder, ran, record, limit), tampering=tampering)
+        return replace(_read(stage, folder, ran, record), tampering=tampering)
     except VerifierError as error:
         told = VerifierError(f"{error}\n{_story(ran, folder.verifier)}", outcome=error.outcome)
         return Graded(record, tampering=tampering, error=told)
@@ -89,12 +92,11 @@ def _read(
     folder: StepFolder,
     ran: Ran,
     record: GradeRecord,
-    limit: Deadline,
 ) -> Graded:
     recipe = stage.plan.recipe
     if ran.timed_out:
         raise VerifierError(
-            f"test.sh ran out of time after {record.ran.seconds:.1f} s ({limit.what})",
+            f"test.sh ran out of time: {ran.limit}",
             outcome="verifier_timeout",
         )
     reading = read_rewards(_reward_files(folder.verifier), key=recipe.verifier.reward_key)
