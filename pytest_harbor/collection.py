@@ -7,6 +7,7 @@ item like any other and fails when it is set up: its dataset runs, and its name 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import types
 import warnings
@@ -108,7 +109,7 @@ def _hooks_above(node: pytest.Collector | pytest.Item) -> pluggy.HookRelay:
 
 
 def _warn_about_recipe(node: TaskDir) -> None:
-    if (node.path / FILE_NAME).exists():
+    if os.path.exists(f"{node.path}/{FILE_NAME}"):  # noqa: PTH110 (asked for every task)
         node.warn(
             HarborWarning(
                 f"{node.path / FILE_NAME} is ignored: a task may not say how it is run. "
@@ -123,12 +124,16 @@ def safe_path(folder: Path, rootpath: Path) -> Path:
     What had to be replaced is told apart by a few digits of a hash: ``a[1]`` and ``a_1_`` may
     both be there. Above the rootdir nothing is part of a node id.
     """
+    if _safe_part(str(folder)) == str(folder):
+        return folder
     if not folder.is_relative_to(rootpath):
         return folder.with_name(_safe_part(folder.name))
     return rootpath.joinpath(*map(_safe_part, folder.relative_to(rootpath).parts))
 
 
 def _safe_part(name: str) -> str:
+    if name.isascii() and not _UNSAFE.search(name):
+        return name
     encoded = name.encode("utf-8", "surrogateescape")
     safe = _UNSAFE.sub("_", encoded.decode("utf-8", "replace").replace("\ufffd", "_"))
     return safe if safe == name else f"{safe}-{hashlib.sha256(encoded).hexdigest()[:6]}"

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ _VANISHING = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "
 
 def is_task(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder is a task: it has a task.toml, even one that cannot be read."""
-    return os.path.lexists(os.path.join(folder, TASK_FILE))  # noqa: PTH118 (asked for every folder)
+    return os.path.lexists(f"{os.fspath(folder)}/{TASK_FILE}")
 
 
 def task_around(path: Path) -> Path | None:
@@ -194,12 +195,12 @@ def spare_workers(config: pytest.Config) -> None:
     """
     if task_around(config.invocation_params.dir) and "PYTHONSAFEPATH" not in os.environ:
         os.environ["PYTHONSAFEPATH"] = "1"
-        config.add_cleanup(lambda: os.environ.pop("PYTHONSAFEPATH", None))
+        config.add_cleanup(partial(os.environ.__delitem__, "PYTHONSAFEPATH"))
 
 
 def leads_into_task(path: Path) -> Path | None:
     """The task that a link leads into, for a link that is not itself a task; else None."""
-    if not path.is_symlink() or is_task(path):
+    if not os.path.islink(path) or is_task(path):  # noqa: PTH114 (asked for every path)
         return None
     return task_around(path.resolve())
 

@@ -21,6 +21,10 @@ DEEPEST = 60
 TOO_DEEP = "(nested too deeply)"
 _LARGEST = 2**63
 """Integers beyond it become text: not every reader of JSON can hold them."""
+_SMALLEST = -(2**31)
+"""execnet, which carries data for xdist, fails at negative integers below it; floats it takes."""
+_EXACT = 2**53
+"""Up to here, a float holds every integer."""
 
 
 def plain(value: object) -> Plain:
@@ -56,9 +60,11 @@ def _plain(value: object, levels: int) -> Plain:
 def _number(value: float) -> Plain:
     if isinstance(value, Enum):
         return _plain(value.value, 1)
-    if isinstance(value, int):
-        return int(value) if abs(value) < _LARGEST else str(int(value))
-    return float(value) if math.isfinite(value) else None
+    if not isinstance(value, int):
+        return float(value) if math.isfinite(value) else None
+    if _SMALLEST <= value < _LARGEST:
+        return int(value)
+    return float(value) if abs(value) <= _EXACT else str(int(value))
 
 
 def _other(value: object, levels: int) -> Plain:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import pytest_harbor.episode.result  # noqa: F401 (so that runs inside this process share it)
+
 TRAP = 'open({mark!r}, "a").write(__file__ + "\\n")\nraise SystemExit("TASK CODE RUN")\n'
 TASK_TOML = '[metadata]\ndifficulty = "easy"\n'
 STEPS_TOML = """\
@@ -101,11 +103,12 @@ def set_traps(task: Path, mark: Path) -> None:
         path.write_text(trap, encoding="utf-8")
 
 
-def run(pytester: pytest.Pytester, *args: object, inside: bool = False) -> pytest.RunResult:
+def run(pytester: pytest.Pytester, *args: object, inside: bool | None = None) -> pytest.RunResult:
     """Run pytest on what a test laid out, without plugins that only cost time.
 
-    ``inside`` this process it is five times as fast, for what needs no process of its own.
+    ``inside`` this process it is five times as fast; it is done so unless there are workers.
     """
+    inside = not any(str(arg).startswith("-n") for arg in args) if inside is None else inside
     calm = ("-W", "default::pytest_harbor.collection.HarborWarning")
     words = ("-p", "no:anyio", "-p", "no:hypothesispytest", *calm, *map(str, args))
     return pytester.runpytest_inprocess(*words) if inside else pytester.runpytest_subprocess(*words)
@@ -116,7 +119,7 @@ def listed(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if "::" in line and " " not in line.split("::")[0]]
 
 
-def collect(pytester: pytest.Pytester, *args: object, inside: bool = True) -> list[str]:
+def collect(pytester: pytest.Pytester, *args: object, inside: bool | None = None) -> list[str]:
     """The node ids that pytest collects, which must succeed."""
     result = run(pytester, "--collect-only", "-q", *args, inside=inside)
     done = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)

@@ -180,7 +180,9 @@ def test_hooks_see_what_finished(pytester: pytest.Pytester, dataset: Path) -> No
     write_task(dataset / "many", STEPS_TOML, steps=[PLAN, LOW], **FAILED)
     write_task(pytester.path / "other" / "one", steps=[step("task", implicit=True)])
     (dataset / "conftest.py").write_text(
-        "def note(*words):\n    print('HOOK', *words, file=open('hooks', 'a'))\n"
+        "def note(*words):\n"
+        "    with open('hooks', 'a') as file:\n"
+        "        print('HOOK', *words, file=file)\n"
         "def pytest_itemcollected(item):\n    note('collected', item.name)\n"
         "def pytest_runtest_setup(item):\n    note('setup', item.name)\n"
         "def pytest_runtest_makereport(item, call):\n    note('report', item.name, call.when)\n"
