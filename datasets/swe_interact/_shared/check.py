@@ -35,8 +35,8 @@ TREES = {
     "wrong solution": ("git apply /case/wrong.patch", 0.0),
     "solution": ("solve", 1.0),
     "solution with leftovers": (
-        "solve; mkdir -p build node_modules; for f in build/inq build/x json.py unittest.py conftest.py; do"
-        " echo 'raise SystemExit' > $f; done",
+        "solve; mkdir -p build node_modules;"
+        " for f in build/inq json.py unittest.py conftest.py; do echo 'raise SystemExit' > $f; done",
         1.0,
     ),
 }
@@ -44,12 +44,18 @@ TREES = {
 # What step 5 says about what was handed in: a structural code, or a reward.
 HANDED_IN = {
     "nothing": (":", "no_base"),
-    "no base commit": ("solve; commit a; apply; commit b; echo gone > /tmp/base_commit.txt", "bad_base"),
+    "no such base commit": (
+        "solve; commit a; apply; commit b; echo gone > /tmp/base_commit.txt",
+        "bad_base",
+    ),
     "uncommitted work": ("base; solve; commit a; apply; commit b; echo >> README.md", "dirty_tree"),
     "no commit": ("base", "no_parent"),
     "nothing on the base": ("git commit -qm x --allow-empty; base", "nothing_committed"),
     "one commit": ("base; solve; apply; commit all", "not_separate"),
-    "an empty test commit": ("base; solve; commit a; git commit -qm b --allow-empty", "empty_test_commit"),
+    "an empty test commit": (
+        "base; solve; commit a; git commit -qm b --allow-empty",
+        "empty_test_commit",
+    ),
     "another history": (
         "base; solve; git checkout -q --orphan new; commit a; apply; commit b",
         "rewritten_history",

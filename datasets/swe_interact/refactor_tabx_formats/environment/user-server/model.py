@@ -25,6 +25,8 @@ LAST_RESORT = (
     "Can you paste the diff here?"
 )
 
+NOTHING = "the model said nothing"
+
 ROLE = """\
 You play the user of a coding agent; the agent's messages reach you as the user role. Answer
 with what you would type to it, and nothing else.
@@ -107,7 +109,10 @@ class ModelUser:
             calls = said.get("tool_calls") or []
             self._record.event("llm_tool_round", round=number, tool_calls=len(calls))
             if not calls:
-                return text_of(said)
+                answer = text_of(said)
+                if answer is None:
+                    self._record.event("llm_tool_round_error", round=number, error=NOTHING)
+                return answer
             messages.append({**said, "role": "assistant"})
             messages.extend(self._look(call) for call in calls)
         self._record.event("llm_tool_rounds_spent", rounds=MAX_ROUNDS)
@@ -139,7 +144,7 @@ class ModelUser:
             return None
         answer = text_of(said)
         if answer is None:
-            self._record.event("llm_plain_error", error="the model said nothing")
+            self._record.event("llm_plain_error", error=NOTHING)
         return answer
 
     def _complete(self, messages: list[dict[str, Any]], **more: Any) -> dict[str, Any]:

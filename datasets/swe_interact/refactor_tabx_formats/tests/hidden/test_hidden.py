@@ -141,7 +141,8 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.tabx(stdin='{"columns": ["a"], "rows": []}'), (0, "a\r\n", ""))
 
     def test_out_decides(self):
-        for ending, begin in ((".md", "| name"), (".html", "<table>"), (".csv", "name,"), (".x", "name,")):
+        begins = {".md": "| name", ".html": "<table>", ".csv": "name,", ".x": "name,"}
+        for ending, begin in begins.items():
             name = "out" + ending
             self.assertEqual(self.tabx("--out", name, "t.json"), (0, "", ""))
             self.assertTrue((self.folder / name).read_text().startswith(begin), name)
@@ -157,7 +158,8 @@ class CommandLine(unittest.TestCase):
 
     def test_help_lists_what_is_registered(self):
         script = (
-            "require('./src/formats').register({name: 'aaa', extension: '.aaa', render: () => 'A!'});"
+            "require('./src/formats')"
+            ".register({name: 'aaa', extension: '.aaa', render: () => 'A!'});"
             "process.argv = ['node', 'tabx', '--help']; require('./bin/tabx.js')"
         )
         status, out, err = node(script)
@@ -166,7 +168,8 @@ class CommandLine(unittest.TestCase):
     def test_out_finds_what_is_registered(self):
         target = self.folder / "x.aaa"
         script = (
-            "require('./src/formats').register({name: 'new', extension: '.aaa', render: () => 'A!'});"
+            "require('./src/formats')"
+            ".register({name: 'new', extension: '.aaa', render: () => 'A!'});"
             f"process.argv = ['node', 'tabx', '--out', {json.dumps(str(target))},"
             f"{json.dumps(str(self.folder / 't.json'))}]; require('./bin/tabx.js')"
         )
@@ -195,13 +198,17 @@ class Registry(unittest.TestCase):
         self.assertEqual(got, expected)
 
     def test_get_and_names(self):
-        same = "formats.names().map((n) => [n, formats.get(n) === require(`./src/formats/${n}.js`)])"
+        same = (
+            "formats.names()"
+            ".map((n) => [n, formats.get(n) === require(`./src/formats/${n}.js`)])"
+        )
         expected = [["csv", True], ["html", True], ["markdown", True]]
         self.assertEqual(evaluate(same, FORMATS_JS), expected)
 
     def test_new_format(self):
         prelude = (
-            FORMATS_JS + "; formats.register({name: 'bb', extension: '.b', render: (t) => 'b' + t.rows.length})"
+            FORMATS_JS + "; formats.register("
+            "{name: 'bb', extension: '.b', render: (t) => 'b' + t.rows.length})"
         )
         call = "require('.').exportTable({columns: ['a'], rows: [[1], [2]]}, 'bb')"
         names = ["bb", "csv", "html", "markdown"]
@@ -251,7 +258,8 @@ class Structure(unittest.TestCase):
         got = evaluate("[null, undefined, true, false, 0, 'x'].map(c => cellText(c))",
                        "const { cellText } = require('./src/cell')")  # fmt: skip
         self.assertEqual(got, ["", "", "yes", "no", "0", "x"])
-        self.assertEqual([n for n in sources() if re.search("['\"`]yes['\"`]", source(n))], ["src/cell.js"])
+        found = [n for n in sources() if re.search("['\"`]yes['\"`]", source(n))]
+        self.assertEqual(found, ["src/cell.js"])
         for name in ("src/preview.js", *(f"src/formats/{name}.js" for name in FORMATS)):
             self.assertIn("cellText", source(name), name)
 
@@ -262,7 +270,8 @@ class Structure(unittest.TestCase):
         self.assertEqual([n for n in sources() if "&amp;" in source(n)], ["src/escape.js"])
 
     def test_number_columns(self):
-        call = "[0, 1, 2].map((at) => isNumberColumn({columns: [1, 2, 3], rows: [[1, 1, ''], [2, null, 2]]}, at))"
+        table = "{columns: [1, 2, 3], rows: [[1, 1, ''], [2, null, 2]]}"
+        call = f"[0, 1, 2].map((at) => isNumberColumn({table}, at))"
         prelude = "const { isNumberColumn } = require('./src/table')"
         empty = "isNumberColumn({columns: [1], rows: []}, 0)"
         self.assertEqual(evaluate(f"[{call}, {empty}]", prelude), [[True, False, False], False])
