@@ -129,7 +129,7 @@ class Container:
         """Whether it lives now."""
         state: dict[str, Any] = self._inspect()["State"]
         return ContainerState(
-            running=bool(state["Running"]),
+            running=bool(state["Running"]) and not state["Restarting"],
             exit_code=int(state["ExitCode"]),
             oom_killed=bool(state["OOMKilled"]),
             started_at=str(state["StartedAt"]),
@@ -464,7 +464,7 @@ class Container:
                     outcome="sandbox_died",
                 ) from fault
             if check:
-                self.check_alive(doing)
+                self.check_alive(doing, patience=0.5)
             raise SandboxError(
                 f"The engine failed on service {self.service} ({doing}): {said}"
             ) from fault

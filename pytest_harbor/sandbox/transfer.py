@@ -24,6 +24,8 @@ from pytest_harbor.errors import SandboxError
 
 _CHUNK: Final = 1 << 20
 
+_NAMES_WITHIN: Final = 64 << 20
+
 _PATH_FAULTS: Final = frozenset(
     {
         errno.EEXIST,
@@ -185,14 +187,18 @@ def unpack(
 
 
 def names(chunks: Iterable[bytes], *, limit: int) -> tuple[str, ...]:
-    """Names directly inside the folder that a tar stream holds, at most ``limit`` of them."""
+    """Names directly inside the folder that a tar stream holds.
+
+    At most ``limit`` of them, and no more than the first 64 MiB of the stream tell: a tar has
+    contents between its names.
+    """
     found: dict[str, None] = {}
     with tarfile.open(fileobj=Chunks(chunks), mode="r|", bufsize=_CHUNK) as tar:
         for member in tar:
             parts = PurePosixPath(member.name).parts
             if len(parts) > 1:
                 found[parts[1]] = None
-            if len(found) >= limit:
+            if len(found) >= limit or member.offset_data + member.size > _NAMES_WITHIN:
                 break
             tar.members = []  # type: ignore[attr-defined]
     return tuple(found)
