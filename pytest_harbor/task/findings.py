@@ -6,6 +6,7 @@ that one look at a folder finds everything that is wrong with it.
 
 from __future__ import annotations
 
+import codecs
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,8 +21,15 @@ T = TypeVar("T")
 
 
 def exists(path: Path) -> bool:
-    """Whether something is there, a symlink that leads nowhere included."""
-    return path.exists() or path.is_symlink()
+    """Whether something is there, a symlink that leads nowhere included.
+
+    Unlike in pathlib an OSError for another reason is raised: what may not be seen is not absent.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 @dataclass
@@ -69,10 +77,15 @@ class Findings:
         data = self.attempt(lambda: read_bytes(path, self.task)) if exists(path) else None
         if data is None:
             return None
-        if b"\r\n" in data and path.suffix == ".sh":
+        if path.suffix == ".sh" and b"\r\n" in data:
             self.warnings.append(
                 f"{show(path, self.task)} has Windows line ends (CRLF), with which a shell "
                 "cannot run it; save it with LF"
+            )
+        if data.startswith(codecs.BOM_UTF8):
+            self.warnings.append(
+                f"{show(path, self.task)} starts with a byte order mark, which hides its first "
+                "line; save it as UTF-8 without BOM"
             )
         return path
 

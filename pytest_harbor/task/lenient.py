@@ -19,18 +19,18 @@ from pytest_harbor.task import schema
 from pytest_harbor.task.place import render
 from pytest_harbor.task.values import Number
 
-Path = tuple[str | int, ...]
+Keys = tuple[str | int, ...]
 
 
 def tidy(raw: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the file without its harmless mistakes, and a warning for each ("[agent] ...")."""
-    found: list[tuple[Path, str]] = []
+    found: list[tuple[Keys, str]] = []
     clean = _tidy_table(raw, schema.TaskConfig, (), found)
     return clean, tuple(f"{render(path, raw)}: {text}" for path, text in found)
 
 
 def _tidy_table(
-    raw: dict[str, Any], model: type[schema.Table], path: Path, found: list[tuple[Path, str]]
+    raw: dict[str, Any], model: type[schema.Table], path: Keys, found: list[tuple[Keys, str]]
 ) -> dict[str, Any]:
     """Copy one table: known keys only, meaningless numbers dropped, tables below likewise."""
     clean: dict[str, Any] = {}
@@ -53,7 +53,7 @@ def _tidy_table(
 
 
 def _tidy_value(
-    value: Any, model: type[schema.Table] | None, path: Path, found: list[tuple[Path, str]]
+    value: Any, model: type[schema.Table] | None, path: Keys, found: list[tuple[Keys, str]]
 ) -> Any:
     """Descend into a table or an array of tables; anything else is the model's to judge."""
     if model is None:
@@ -82,7 +82,7 @@ def _meaningless(value: Any, kind: Number | None) -> str | None:
     return f"is {value}, not {kind.value}; it counts as unset"
 
 
-def _tidy_legacy_sizes(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
+def _tidy_legacy_sizes(clean: dict[str, Any], path: Keys) -> Iterator[tuple[Keys, str]]:
     """Read ``memory = 2048`` as MB; Harbor loses it without a word (harbor-format 2.5)."""
     for old in ("memory", "storage"):
         value = clean.get(old)
@@ -99,7 +99,7 @@ def _tidy_legacy_sizes(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path
             yield (*path, old), f"is read as {value} MB; write {new} = {value}"
 
 
-def _overruled_switch(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
+def _overruled_switch(clean: dict[str, Any], path: Keys) -> Iterator[tuple[Keys, str]]:
     """Name an ``allow_internet`` that today's key contradicts, and so overrules."""
     says, mode = clean.get("allow_internet"), clean.get("network_mode")
     if isinstance(says, bool) and mode is not None and says is not (mode != "no-network"):
@@ -107,7 +107,7 @@ def _overruled_switch(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path,
         yield (*path, "allow_internet"), f"is {text}, but network_mode is {mode!r}, which counts"
 
 
-def _mcp_habits(clean: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
+def _mcp_habits(clean: dict[str, Any], path: Keys) -> Iterator[tuple[Keys, str]]:
     """Name what is legal for an MCP server and bites later (harbor-format 8, sharp edge 45)."""
     if "transport" not in clean and "command" in clean and "url" not in clean:
         return  # refused by the model, which asks for the transport

@@ -35,6 +35,15 @@ def load_task(folder: Path) -> Task:
     are wrong, all that were found are in the one message, a line each.
     """
     folder = Path(os.path.abspath(folder))  # noqa: PTH100 (not resolve: a link keeps its name)
+    try:
+        return _load(folder)
+    except OSError as error:  # a folder that may not be searched, a file that has just gone
+        raise TaskError(
+            f"{error.filename or folder} cannot be read: {error.strerror}; see who may read it"
+        ) from error
+
+
+def _load(folder: Path) -> Task:
     found = Findings(folder)
     config = _config(found)
     environment = _environment(found, config)
@@ -62,7 +71,12 @@ def _config(found: Findings) -> TaskConfig:
     path = found.task / "task.toml"
     if not exists(path):
         raise TaskError(f"{path} is missing; a task needs one, if only an empty one")
-    parsed = parse_task_toml(read_bytes(path, found.task), str(path))
+    try:
+        parsed = parse_task_toml(read_bytes(path, found.task), path.name)
+    except TaskError as error:
+        found.problems += str(error).splitlines()
+        found.raise_if_any()
+        raise
     found.warnings += parsed.warnings
     return parsed.config
 

@@ -41,6 +41,7 @@ def test_a_syntax_error_names_line_and_column(tmp_path: Path, toml: str, place: 
     with pytest.raises(TaskError) as caught:
         load_task(folder)
     outline = read_outline(folder / "task.toml")
-    assert str(caught.value) == outline.error
+    assert f"({folder}):\n  task.toml, {place}: " in str(caught.value)
     assert f"{folder}/task.toml, {place}: " in str(outline.error)
-    assert "fix the TOML syntax there" in str(outline.error)
+    for message in (str(caught.value), str(outline.error)):
+        assert message.endswith("; fix the TOML syntax there")

@@ -27,7 +27,7 @@ from pytest_harbor.task.load import load_task
 )
 def test_a_typo(tmp_path: Path, toml: str, place: str, meant: str) -> None:
     [warning] = load_task(write_task(tmp_path, toml)).warnings
-    assert warning.startswith(f"{tmp_path}/task.toml: {place}: unknown key, ignored; did you mean ")
+    assert warning.startswith(f"task.toml: {place}: unknown key, ignored; did you mean ")
     assert meant in warning
 
 

@@ -264,7 +264,9 @@ class TestBrokenTasks:
 
     def test_a_wrong_value_names_the_file(self, tmp_path: Path) -> None:
         message = refusal(write_task(tmp_path, "[environment]\nos = 'mac'\n"))
-        assert message.startswith(f"{tmp_path}/task.toml: [environment] os: must be")
+        head, line = message.splitlines()
+        assert head == f"task {tmp_path.name!r} cannot be run ({tmp_path}):"
+        assert line.startswith("  task.toml: [environment] os: must be 'linux' or 'windows', is ")
 
     @pytest.mark.parametrize(
         "path",
@@ -321,12 +323,15 @@ class TestBrokenTasks:
         assert "instruction.md cannot be read: Permission denied" in refusal(write_task(tmp_path))
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-    def test_an_unreadable_file_of_the_system(self, tmp_path: Path) -> None:
-        (write_task(tmp_path) / "tests").chmod(0)
+    @pytest.mark.parametrize("path", ["tests", ".", "task.toml", "environment", "instruction.md"])
+    def test_what_the_system_does_not_let_us_read(self, tmp_path: Path, path: str) -> None:
+        folder = write_task(tmp_path / "demo")
+        mode = (folder / path).stat().st_mode
+        (folder / path).chmod(0)
         try:
-            assert "tests" in refusal(tmp_path)
+            assert "cannot be read: Permission denied" in refusal(folder)
         finally:
-            (tmp_path / "tests").chmod(0o755)
+            (folder / path).chmod(mode)
 
 
 class TestWarnings:
@@ -344,6 +349,10 @@ class TestWarnings:
     def test_windows_line_ends(self, tmp_path: Path, script: str) -> None:
         folder = write_task(tmp_path, **{script: "#!/bin/bash\r\nexit 0\r\n"})
         assert f"{script} has Windows line ends (CRLF)" in warnings(folder)
+
+    def test_a_byte_order_mark(self, tmp_path: Path) -> None:
+        folder = write_task(tmp_path, **{"tests/test.sh": b"\xef\xbb\xbf#!/bin/bash\n"})
+        assert "tests/test.sh starts with a byte order mark" in warnings(folder)
 
     def test_windows_line_ends_of_a_setup(self, tmp_path: Path) -> None:
         folder = write_steps(tmp_path, "a", **{"steps/a/workdir/setup.sh": "x\r\n"})
