@@ -34,8 +34,8 @@ _RESERVED_SECONDS: Final = 300.0
 """How long a reservation counts when its process never took it back."""
 
 _CLASH: Final = re.compile(
-    r"pool overlaps|overlaps with other one|fully subnetted|invalid address pool"
-    r"|conflicts with (existing )?(route|network)|no available (network|ipv4)",
+    r"pool overlaps|overlaps with other one|fully subnetted|non-overlapping ipv4"
+    r"|invalid address pool|conflicts with (existing )?(route|network)|no available network",
     re.IGNORECASE,
 )
 
@@ -43,10 +43,10 @@ _CLASH: Final = re.compile(
 class Subnets:
     """The hand-out of subnets on this host, for one engine."""
 
-    def __init__(self, engine: Engine, state: State, pools: Sequence[Network] = POOLS) -> None:
+    def __init__(self, engine: Engine, state: State, pools: Sequence[Network] = ()) -> None:
         self._engine = engine
         self._state = state
-        self._pools = pools
+        self._pools = pools or POOLS
 
     @contextlib.contextmanager
     def reserve(self, members: Mapping[str, int], deadline: Deadline) -> Iterator[dict[str, str]]:

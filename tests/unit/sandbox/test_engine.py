@@ -11,7 +11,7 @@ def test_new_enough(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["24.0.9", "20.10.24+dfsg1", "", "dev"])
 def test_too_old(version: str) -> None:
-    with pytest.raises(SandboxError, match="too old.*script/setup") as caught:
+    with pytest.raises(SandboxError, match=r"too old.*script/setup") as caught:
         refuse_old(version)
     assert caught.value.outcome == "start_failed"
 
