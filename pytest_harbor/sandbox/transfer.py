@@ -24,6 +24,14 @@ from pytest_harbor.errors import SandboxError
 
 _CHUNK: Final = 1 << 20
 
+_DEEPEST: Final = 200
+"""Levels of folders; what is deeper would break the tools of whoever clears it away (B101)."""
+
+_END: Final = 2 * tarfile.BLOCKSIZE
+"""Zero bytes at the end of every archive."""
+
+_BROKEN_OFF: Final = "The engine broke off while it sent files; run the task again."
+
 _NAMES_WITHIN: Final = 64 << 20
 
 _PATH_FAULTS: Final = frozenset(
@@ -99,7 +107,7 @@ def pack(entries: Iterable[Entry]) -> Iterator[bytes]:
             if len(buffer) >= _CHUNK:
                 yield bytes(buffer)
                 buffer.clear()
-    yield bytes(buffer) + bytes(2 * tarfile.BLOCKSIZE)
+    yield bytes(buffer) + bytes(_END)
 
 
 def _pack_one(entry: Entry) -> Iterator[bytes]:
@@ -177,11 +185,13 @@ def unpack(
     (B99). Symbolic links that stay inside the tree are kept, all others recorded as skipped (B35).
     """
     unpacking = _Unpacking(into, tuple(exclude), limit_bytes, file_limit)
-    with tarfile.open(fileobj=Chunks(chunks), mode="r|", bufsize=_CHUNK) as tar:
+    source = Chunks(chunks)
+    with tarfile.open(fileobj=source, mode="r|", bufsize=_CHUNK) as tar:
         for member in tar:
             unpacking.take(tar, member)
             # the archive would otherwise remember every member that it has seen
             tar.members = []  # type: ignore[attr-defined]
+    source.check_end()
     unpacking.make_links()
     return unpacking.got()
 
@@ -233,6 +243,7 @@ class Chunks(io.RawIOBase):
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
         self._rest = memoryview(b"")
+        self._last = b""
 
     def readable(self) -> bool:
         """It can be read, and nothing else."""
@@ -242,12 +253,24 @@ class Chunks(io.RawIOBase):
         """Up to ``size`` bytes, none at the end."""
         while not self._rest:
             try:
-                self._rest = memoryview(next(self._chunks))
+                chunk = next(self._chunks)
             except StopIteration:
                 return b""
+            self._rest = memoryview(chunk)
+            self._last = (self._last + chunk[-_END:])[-_END:]
         piece = self._rest if size < 0 else self._rest[:size]
         self._rest = self._rest[len(piece) :]
         return bytes(piece)
+
+    def check_end(self) -> None:
+        """Raise unless the stream ends as a tar does.
+
+        An engine that fails half-way just stops; tarfile takes that for the end.
+        """
+        while self.read(_CHUNK):
+            pass
+        if self._last != bytes(_END):
+            raise SandboxError(_BROKEN_OFF)
 
 
 class _Unpacking:
@@ -274,6 +297,9 @@ class _Unpacking:
         parts = raw.split("/")
         if not raw or any(part in ("", ".", "..") for part in parts) or "\0" in raw:
             self.skip(member.name, "its name leaves the tree")
+            return
+        if len(parts) > _DEEPEST:
+            self.skip(f"{raw[:100]}...", "folders in folders without end")
             return
         inner = parts[1:]
         name = "/".join(inner)
@@ -445,7 +471,7 @@ def _copy(source: IO[bytes], target: IO[bytes] | None, count: int) -> None:
     while count:
         piece = source.read(min(count, _CHUNK))
         if not piece:
-            raise SandboxError("the engine broke off while it sent a file; run the task again")
+            raise SandboxError(_BROKEN_OFF)
         count -= len(piece)
         if target is not None:
             target.write(piece)
@@ -468,10 +494,10 @@ class HeadTail:
         if room > 0:
             self._head += data[:room]
             data = data[room:]
-        if data:
+        if data and (half := self._limit // 2):
             self._tail.append(data)
             self._tail_size += len(data)
-            while self._tail_size - len(self._tail[0]) >= self._limit // 2:
+            while self._tail_size - len(self._tail[0]) >= half:
                 self._tail_size -= len(self._tail.popleft())
 
     def value(self) -> bytes:
