@@ -116,12 +116,21 @@ def _facts(item: pytest.Item) -> dict[str, Plain]:
     return item.stash.get(_EPISODE, None) or {}
 
 
-def play(result: EpisodeResult, subtests: pytest.Subtests, item: pytest.Item) -> None:
-    """Show a finished episode as the outcome of an item, each declared step as a subtest."""
+def announce(result: EpisodeResult, item: pytest.Item) -> None:
+    """Note a finished episode on its item, and tell the hooks; a second call does nothing."""
+    if "outcome" in _facts(item):
+        return
+    facts = {name: getattr(result, name, None) for name in _FACTS}
+    note_episode(item, **{**facts, "verdict": "error"})
     for step in result.steps:
         item.ihook.pytest_harbor_step_finished(result=step)
     item.ihook.pytest_harbor_episode_finished(result=result)
-    note_episode(item, **{name: getattr(result, name, None) for name in _FACTS})
+    note_episode(item, **facts)  # a hook that raises is no low score
+
+
+def play(result: EpisodeResult, subtests: pytest.Subtests, item: pytest.Item) -> None:
+    """Show a finished episode as the outcome of an item, each declared step as a subtest."""
+    announce(result, item)
     for step in result.steps:
         if not step.implicit:
             _play_step(step, subtests, item)
@@ -185,7 +194,13 @@ def make_serializable(report: object, data: dict[str, Any] | None) -> dict[str, 
     """
     if data is None or not _is_ours(report):
         return data
-    return {key: plain(value) for key, value in data.items()}
+    return {key: _plain_field(value) for key, value in data.items()}
+
+
+def _plain_field(value: object) -> object:
+    """Make a field of a report plain; pytest wants its tuples back (longrepr of a skip)."""
+    made = plain(value)
+    return tuple(made) if isinstance(value, tuple) and isinstance(made, list) else made
 
 
 def _is_ours(report: object) -> bool:

@@ -213,13 +213,13 @@ def _parse(config: pytest.Config, setting: Setting, text: str) -> Any:
 def _in_ini(config: pytest.Config, setting: Setting) -> Given | None:
     if not setting.everywhere:
         return None
+    ini = config.inipath or config.rootpath / "pytest.ini"
     try:
         value = config.getini(setting.dest)
-    except (TypeError, ValueError) as error:  # pytest 9.0 and 9.1; later ones say it themselves
-        raise pytest.UsageError(f"{setting.dest} in {config.inipath}: {error}") from None
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        raise pytest.UsageError(f"{setting.dest} in {ini.name}: {error}") from None
     if value is None or value == "":
         return None
-    ini = config.inipath or config.rootpath / "pytest.ini"
     if setting.kind == "path":
         value = ini.parent / value
     return Given(value, f"{setting.dest} in {ini.name}")

@@ -158,6 +158,7 @@ def test_what_others_put_on_a_report_cannot_stop_the_run(
     odd = "half a pair: \ud83d"
     write_task(dataset / "odd", STEPS_TOML, steps=[step("pl\ud83dan", "failed", odd)], **FAILED)
     write_task(dataset / "next")
+    write_task(dataset / "nowhere", outcome="passed", verdict="skipped", verdict_reason=odd)
     pytester.makeconftest(
         EPISODES + REPORTS + "\n"
         "@pytest.fixture(autouse=True)\n"
@@ -167,8 +168,8 @@ def test_what_others_put_on_a_report_cannot_stop_the_run(
         "    request.node.user_properties.append(('odd', '\\ud83d'))\n"
         "    request.node.add_report_section('call', 'odd', '\\ud83d')\n"
     )
-    result = run(pytester, "-n1", "--junitxml=junit.xml")
-    result.assert_outcomes(failed=2, passed=1)
+    result = run(pytester, "-n1", "-rs", "--junitxml=junit.xml")
+    result.assert_outcomes(failed=2, passed=1, skipped=1)
     properties = [each["properties"] for each in reports(pytester) if each["when"] == "call"]
     assert properties[-1] == [["where", "/x"], ["odd", "?"]]
     names = [each["step"]["name"] for each in reports(pytester) if each["step"]]
@@ -231,3 +232,13 @@ def test_a_name_that_cannot_be_an_id_is_an_error_with_a_remedy(
         "*/ds/we ird[[]1]' cannot be part of a test's name*Rename the folder*",
     ):
         result.stdout.fnmatch_lines([line])
+
+
+def test_a_hook_that_raises_is_no_low_score(pytester: pytest.Pytester, dataset: Path) -> None:
+    write_task(dataset / "good")
+    (dataset / "conftest.py").write_text(
+        "def pytest_harbor_episode_finished(result):\n    raise OSError('disk full')\n"
+    )
+    result = run(pytester)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*OSError: disk full"])
