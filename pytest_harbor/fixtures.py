@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_harbor.errors import HarborError, TaskError
+from pytest_harbor.items import TaskFunction, announce, note_episode
 from pytest_harbor.job import JOB
 from pytest_harbor.options import recipe_layers
 
@@ -42,7 +43,7 @@ class Episode:
 
     @property
     def folder(self) -> Path:
-        """The run folder of this episode."""
+        """Where the episode's files are."""
         return self.record.folder.path
 
     def run(self) -> EpisodeResult:
@@ -52,9 +53,7 @@ class Episode:
         from pytest_harbor.episode.run import run_episode
 
         result = run_episode(self.lease, self.record, self.user)
-        for step in result.steps:
-            self._node.ihook.pytest_harbor_step_finished(result=step)
-        self._node.ihook.pytest_harbor_episode_finished(result=result)
+        announce(result, self._node)
         return result
 
 
@@ -143,7 +142,7 @@ def harbor_episode(
 def has_task(node: pytest.Item) -> bool:
     """Whether a test is a task, or is marked with one."""
     mark = node.get_closest_marker("harbor_task")
-    return node.path.name == "task.toml" or (mark is not None and bool(mark.args))
+    return isinstance(node, TaskFunction) or (mark is not None and bool(mark.args))
 
 
 def task_folder(node: pytest.Item) -> Path:
@@ -152,8 +151,8 @@ def task_folder(node: pytest.Item) -> Path:
     Raises:
         TaskError: the test has neither.
     """
-    if node.path.name == "task.toml":
-        return node.path.parent
+    if isinstance(node, TaskFunction):
+        return node.task.folder
     mark = node.get_closest_marker("harbor_task")
     if mark is None or not mark.args:
         raise TaskError(
@@ -194,17 +193,23 @@ def shown_plainly(node: pytest.Item, phase: str) -> Iterator[None]:
         pytest.fail(str(error), pytrace=False)
 
 
-def close_record(node: pytest.Item, call: pytest.CallInfo[None]) -> EpisodeResult | None:
-    """The result of a test's episode after its setup broke or its call is over.
+def note_end(node: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Note the result of a test's episode after its setup broke or its call is over.
 
-    None when the test has no episode. Whatever broke it is on the record, so that every task has
-    a result.
+    Whatever broke it goes on the record, so that every task has a result.
     """
-    is_task = node.path.name == "task.toml"
-    if RECORD not in node.stash and not (is_task and call.when == "setup" and call.excinfo):
-        return None
+    broke_early = isinstance(node, TaskFunction) and call.when == "setup" and call.excinfo
+    if RECORD not in node.stash and not broke_early:
+        return
     record = record_of(node)
     if call.excinfo is not None and record.result is None:
-        record.fault(call.excinfo.value, call.when)
-        return record.finish()
-    return record.result
+        record.fault(_cause(node, call.excinfo.value), call.when)
+        record.finish()
+    note_episode(node, folder=record.folder.name)
+    if record.result is not None:
+        announce(record.result, node)
+
+
+def _cause(node: pytest.Item, error: BaseException) -> BaseException:
+    refusal = node.task.refusal if isinstance(node, TaskFunction) else None
+    return TaskError(refusal) if refusal else error

@@ -5,6 +5,7 @@ The controller decides on the name; workers are told, so that all write into one
 
 from __future__ import annotations
 
+import signal
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,10 +37,18 @@ class Job:
 
     @cached_property
     def engine(self) -> Engine:
-        """The Docker engine, found when it is first needed."""
+        """The Docker engine, found when it is first needed; freed of what dead runs left."""
         from pytest_harbor.sandbox.engine import Engine
+        from pytest_harbor.sandbox.janitor import sweep_dead_owners
 
-        return Engine()
+        engine = Engine()
+        sweep_dead_owners(engine)
+        return engine
+
+    def close(self) -> None:
+        """Let go of the engine, if it was used."""
+        if "engine" in vars(self):
+            self.engine.close()
 
     def to_worker(self) -> dict[str, str]:
         """What a worker needs to know, as plain data."""
@@ -70,6 +79,27 @@ def open_job(config: pytest.Config) -> Job:
     now = datetime.now()
     shown = name.value if name else f"{now:%Y-%m-%d__%H-%M-%S}"
     return Job(place / shown, uuid.uuid4().hex[:12], is_controller=True, started_at=now)
+
+
+def stop_on_sigterm(config: pytest.Config) -> None:
+    """Make SIGTERM end the run as Ctrl-C does, so that groups are closed (B02).
+
+    Only where nobody else has a say: a handler of the host program stays.
+    """
+
+    def stop(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt("SIGTERM")
+
+    try:
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, stop)
+            config.add_cleanup(_restore_sigterm)
+    except ValueError:  # not the main thread
+        return
+
+
+def _restore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def tell_worker(config: pytest.Config, node: Any) -> None:

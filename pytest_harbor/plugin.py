@@ -8,8 +8,25 @@ from typing import Any
 
 import pytest
 
-from pytest_harbor import collection, guard, hookspecs, items, options, scheduling
+from pytest_harbor import (
+    collection,
+    fixtures,
+    guard,
+    hookspecs,
+    items,
+    job,
+    options,
+    orders,
+    scheduling,
+)
+from pytest_harbor.fixtures import harbor_agent as harbor_agent
+from pytest_harbor.fixtures import harbor_compose as harbor_compose
+from pytest_harbor.fixtures import harbor_episode as harbor_episode
+from pytest_harbor.fixtures import harbor_recipe as harbor_recipe
+from pytest_harbor.fixtures import harbor_task as harbor_task
+from pytest_harbor.fixtures import harbor_user as harbor_user
 from pytest_harbor.items import harbor_attempt as harbor_attempt
+from pytest_harbor.reporting import Reporting
 from pytest_harbor.until_step import take_step_arguments
 
 _MARKERS = (
@@ -47,6 +64,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(items.TaskCounter(config), "harbor-task-counter")
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
+    this = config.stash[job.JOB] = job.open_job(config)
+    config.add_cleanup(this.close)
+    job.stop_on_sigterm(config)
+    if this.is_controller:
+        config.pluginmanager.register(Reporting(config, this), "harbor-reporting")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Do something else than run tests, if asked to."""
+    return orders.clean(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Show recipes instead of running tests, if asked to."""
+    return orders.show_recipe(session)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker which run it belongs to."""
+    job.tell_worker(node.config, node)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -83,9 +123,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item,
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put the record of a step or an episode on its report."""
+    fixtures.note_end(item, call)
     report = yield
     items.add_records(item, report)
     return report

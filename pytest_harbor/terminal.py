@@ -11,11 +11,12 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from pytest_harbor.job import Job
+
+if TYPE_CHECKING:
+    import pytest
 
 _LOOK_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 60.0
@@ -41,6 +42,7 @@ class LiveView:
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _quiet_for: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
         """Begin to watch, in a thread of its own."""
@@ -54,10 +56,15 @@ class LiveView:
             self._thread.join(timeout=5)
             self._thread = None
 
+    def look(self) -> None:
+        """Show what is new; also called before a task's line, so that its steps stand above it."""
+        with self._lock:
+            self._show(list(self._news()))
+
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
-            self._show(list(self._news()))
-        self._show(list(self._news()))
+            self.look()
+        self.look()
 
     def _show(self, lines: list[str]) -> None:
         self._quiet_for = 0.0 if lines else self._quiet_for + _LOOK_SECONDS
@@ -65,8 +72,7 @@ class LiveView:
             self._quiet_for = 0.0
             lines = [f"{tail.task}: {tail.doing}" for tail in self._tails.values() if not tail.over]
         for line in lines:
-            self.reporter.ensure_newline()
-            self.reporter.write_line(f"  {line}", light=True)
+            write_line(self.reporter, f"  {line}", light=True)
 
     def _news(self) -> Iterator[str]:
         for path in sorted(self.folder.glob("*/events.jsonl")):
@@ -110,13 +116,21 @@ def _tell(event: dict[str, Any], tail: _Tail) -> str | None:
     elif kind == "episode-end":
         tail.over = True
     elif kind == "killed":
-        return f"{tail.task} › {step}: left running, killed: {'; '.join(event['commands'])[:120]}"
-    elif kind == "step-end":
+        return f"{tail.task} > {step}: left running, killed: {'; '.join(event['commands'])[:120]}"
+    elif kind == "step-end" and step:
         reward = event.get("reward")
         shown = "no reward" if reward is None else f"reward {reward:g}"
         outcome = event.get("outcome")
-        return f"{tail.task} › {step}: {shown}" + ("" if outcome == "passed" else f" ({outcome})")
+        return f"{tail.task} > {step}: {shown}" + ("" if outcome == "passed" else f" ({outcome})")
     return None
+
+
+def write_line(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
+    """Write a line of its own, whatever pytest left on the current one."""
+    reporter.ensure_newline()
+    if reporter.config.get_terminal_writer().width_of_current_line:
+        reporter.line("")
+    reporter.write_line(text, **markup)
 
 
 def task_line(job: Job, name: str) -> str | None:
@@ -148,5 +162,6 @@ def write_summary(reporter: pytest.TerminalReporter, job: Job, places: list[str]
         return
     reporter.section("harbor", "=")
     width = max(60, reporter.config.get_terminal_writer().fullwidth - 1)
-    for line in [*render_table(table(results), width), "", *render_totals(totals(results)), *places]:
+    lines = [*render_table(table(results), width), "", *render_totals(totals(results)), *places]
+    for line in lines:
         reporter.write_line(line)

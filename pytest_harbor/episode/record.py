@@ -115,7 +115,8 @@ class EpisodeRecord:
         if result.fault is not None and self._fault is None:
             self._fault = result.fault
         self._write_interim()
-        self.event("step-end", step=result.name, reward=result.reward, outcome=result.outcome)
+        shown = {} if result.implicit else {"step": result.name}
+        self.event("step-end", **shown, reward=result.reward, outcome=result.outcome)
 
     def fault(self, error: BaseException, phase: str) -> None:
         """Note what ended the episode; the first fault counts."""

@@ -1,0 +1,45 @@
+"""Orders to a run that make it do something else than run tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_harbor.errors import HarborError
+from pytest_harbor.options import given, recipe_layers
+
+
+def clean(config: pytest.Config) -> int | None:
+    """Obey ``--harbor-clean``: remove what killed runs left; None where that is not asked."""
+    if given(config, "clean") is None:
+        return None
+    from pytest_harbor.sandbox.engine import Engine
+    from pytest_harbor.sandbox.janitor import clean as sweep
+
+    try:
+        swept = sweep(Engine())
+    except HarborError as error:
+        raise pytest.UsageError(str(error)) from None
+    for line in (f"removed: {swept}", *swept.warnings):
+        print(line)  # noqa: T201  there is no terminal reporter yet
+    return pytest.ExitCode.OK
+
+
+def show_recipe(session: pytest.Session) -> bool | None:
+    """Obey ``--harbor-show-recipe``: print the recipe of each dataset that was collected."""
+    if given(session.config, "show-recipe") is None:
+        return None
+    from pytest_harbor.recipe import make_recipe
+
+    folders: dict[Path, Path] = {}
+    for item in session.items:
+        if item.path.name == "task.toml":
+            folders.setdefault(item.path.parent.parent, item.path.parent)
+    for dataset, task in folders.items():
+        rows = list(make_recipe(recipe_layers(session.config, task)).rows())
+        width = max(len(key) for key, _, _ in rows)
+        print(f"\nrecipe of {dataset}")  # noqa: T201  this is what was asked for
+        for key, value, source in rows:
+            print(f"  {key:{width}}  {value!r:24}  {source}")  # noqa: T201
+    return True
