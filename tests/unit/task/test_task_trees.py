@@ -207,7 +207,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     top=st.lists(st.sampled_from(PATTERNS), max_size=4),
     deep=st.lists(st.sampled_from(PATTERNS), max_size=3),
