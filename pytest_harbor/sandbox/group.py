@@ -220,14 +220,17 @@ class Group:
                 document = self._asked(place, [base, *files], files, variables, deadline)
             self.warnings += documents.isolate(document)
             self.warnings += self._listed(document)
-        main = document["services"].get("main") or {}
+        main = document["services"]["main"]
         if not main.get("image") and not main.get("build"):
-            where = spec.environment_dir or "the task"
-            raise TaskError(
-                f"{where} says nothing about the image of main: expected a Dockerfile, "
-                "[environment] docker_image, or an image or build of main in docker-compose.yaml."
-            )
+            raise TaskError(self._no_image())
         return document
+
+    def _no_image(self) -> str:
+        return (
+            f"{self.spec.environment_dir or self.spec.name} says nothing about the image of main: "
+            "expected a Dockerfile, [environment] docker_image, or an image or build of main in "
+            "docker-compose.yaml."
+        )
 
     def _asked(
         self,
@@ -241,6 +244,8 @@ class Group:
         try:
             resolved = self._compose.config(self.project, place, stack, variables, deadline)
         except ComposeError as fault:
+            if '"main" has neither an image' in str(fault):
+                raise TaskError(self._no_image()) from fault
             raise TaskError(f"Compose refuses {shown}: {fault}") from fault
         missing = dict.fromkeys(
             (*resolved.unset, *documents.close_environment(resolved.model, self.spec.variables))
