@@ -20,8 +20,8 @@ class LongestFirst(LoadScheduling):  # type: ignore[misc]
     left, behind a short one the longest.
     """
 
-    _order: list[int] | None = None
-    """Positions in the collection, longest first; None where xdist's own way holds."""
+    _rank: dict[int, int] | None = None
+    """Place of each item among all, longest first; None where xdist's own way holds."""
 
     def schedule(self) -> None:
         """Start handing out, once all workers have collected the same."""
@@ -35,33 +35,35 @@ class LongestFirst(LoadScheduling):  # type: ignore[misc]
         if not self._check_nodes_have_same_collection():
             return
         self.collection = next(iter(self.node2collection.values()))
-        self._order = by_length(self.config, self.collection)
-        self.pending[:] = self._order
-        for _ in range(2):  # everybody has something to run before anybody has something to wait
-            for node in self.nodes:
-                self.check_schedule(node)
+        self.pending[:] = by_length(self.config, self.collection)
+        self._rank = {position: rank for rank, position in enumerate(self.pending)}
+        for node in self.nodes:  # all have something to run before any has something waiting
+            self._fill(node, 1)
+        for node in self.nodes:
+            self.check_schedule(node)
 
     def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
-        """Give a worker its next item, if it has none waiting; let it end when nothing is left."""
-        if self._order is None:
+        """Give a worker one item to run and one to wait; let it end when nothing is left."""
+        if self._rank is None:
             super().check_schedule(node, duration)
             return
         if node.shutting_down:
             return
-        queued = self.node2pending[node]
-        if self.pending and len(queued) < 2:
-            self._send(node, self._choose(self._order, queued))
-        if not self.pending and len(queued) < 2:
+        self._fill(node, 2)
+        if not self.pending and len(self.node2pending[node]) < 2:
             node.shutdown()
 
-    def _choose(self, order: list[int], queued: list[int]) -> int:
-        """Take the shortest item to wait behind a long one, else the longest."""
-        place = order.index
-        self.pending.sort(key=place)  # what a dead worker gave back was put at the end
-        behind_a_long_one = bool(queued) and place(queued[0]) < len(order) / 2
-        position: int = self.pending.pop(-1 if behind_a_long_one else 0)
-        return position
+    def _fill(self, node: WorkerController, wanted: int) -> None:
+        queued = self.node2pending[node]
+        while self.pending and len(queued) < wanted:
+            position = self._choose(behind=queued)
+            self.pending.remove(position)
+            queued.append(position)
+            node.send_runtest_some([position])
 
-    def _send(self, node: WorkerController, position: int) -> None:
-        self.node2pending[node].append(position)
-        node.send_runtest_some([position])
+    def _choose(self, behind: list[int]) -> int:
+        """Find the shortest item to wait behind a long one, else the longest."""
+        assert self._rank is not None
+        long = bool(behind) and self._rank[behind[0]] < len(self._rank) / 2
+        position: int = (max if long else min)(self.pending, key=self._rank.__getitem__)
+        return position

@@ -8,6 +8,7 @@ counts is that none of the long ones starts last, or waits behind another. Where
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,19 +58,20 @@ def by_length(config: pytest.Config, nodeids: Sequence[str]) -> list[int]:
             return 2, 0.0, position
         if nodeid in past:
             return 1, -past[nodeid], position
-        return 0, -_may_take(config.rootpath, nodeid), position
+        return 0, -_may_take(config.rootpath / nodeid.partition("::")[0]), position
 
     return sorted(range(len(nodeids)), key=rank)
 
 
-def _may_take(rootpath: Path, nodeid: str) -> float:
-    hint = read_outline(rootpath / nodeid.partition("::")[0]).timeout_hint
+@cache
+def _may_take(task_file: Path) -> float:
+    hint = read_outline(task_file).timeout_hint
     return float("inf") if hint is None else hint
 
 
 def _durations(config: pytest.Config) -> Mapping[str, float]:
-    cache: pytest.Cache | None = getattr(config, "cache", None)
-    known = cache.get(_CACHE, {}) if cache is not None else {}
+    store: pytest.Cache | None = getattr(config, "cache", None)
+    known = store.get(_CACHE, {}) if store is not None else {}
     return {name: seconds for name, seconds in known.items() if isinstance(seconds, int | float)}
 
 
@@ -93,10 +95,10 @@ class DurationKeeper:
 
     def pytest_sessionfinish(self) -> None:
         """Keep what was measured; an episode that broke says nothing about the next."""
-        cache: pytest.Cache | None = getattr(self._config, "cache", None)
+        store: pytest.Cache | None = getattr(self._config, "cache", None)
         new = {name: self._seconds[name] for name in self._graded}
-        if cache is not None and new:
-            cache.set(_CACHE, {**_durations(self._config), **new})
+        if store is not None and new:
+            store.set(_CACHE, {**_durations(self._config), **new})
 
 
 def keep_durations(config: pytest.Config) -> None:
