@@ -33,9 +33,10 @@ def decode_text(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        read = error.object  # what follows the mark, which error.start does not count
+        line = read.count(b"\n", 0, error.start) + 1
         raise TaskError(
-            f"{source}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; "
+            f"{source}, line {line}: byte 0x{read[error.start]:02x} is not UTF-8; "
             "save the file as UTF-8"
         ) from error
 

@@ -33,6 +33,7 @@ class TestBytes:
             (b"a = 1\na = 2\n", "task.toml, line 2, column 6: Cannot overwrite a value"),
             (b'a = """never\nclosed', "task.toml, line 2, column 7 (end of file): "),
             (b"ok = 1\nname = '\xe9'\n", "task.toml, line 2: byte 0xe9 is not UTF-8; save"),
+            (b"\xef\xbb\xbfa = 1\n'\xe9'", "task.toml, line 2: byte 0xe9 is not UTF-8; save"),
             ("a = 1\n".encode("utf-16"), "task.toml: the file is UTF-16 or binary; save it"),
             ("a = 1\n".encode("utf-16-le"), "task.toml: the file is UTF-16 or binary; save it"),
             (b"a = " + b"[" * 9000, "task.toml: cannot be parsed as TOML"),
