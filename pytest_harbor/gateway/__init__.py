@@ -1,0 +1,38 @@
+"""The model gateway: the one door through which an episode's model calls go.
+
+It runs on the host, in a thread of its own. A party of an episode (the agent, the simulated user,
+a judge) gets a secret address at which it finds OpenAI chat completions, OpenAI responses and
+Anthropic messages; keys stay here. What each call took is in a ledger, and budgets end it.
+
+    gateway = Gateway().start()
+    gateway.begin("episode", Terms(ledger=path, prices=prices, budget=Budget(usd=5)))
+    base_url = gateway.listen("172.30.0.1")             # where the group can reach it
+    access = gateway.open("episode", "agent", ModelServer("policy", base_url=..., key_env=...),
+                          base_url=base_url)
+    ...                                                 # access.url, access.v1, access.token
+    summary = gateway.revoke("episode")                 # the address is dead, the sums are final
+
+The public names are those below; the room's other modules are its own matter. Web server and
+HTTP client are imported when the gateway starts, not with this package.
+"""
+
+from pytest_harbor.gateway.accounts import Access, Terms
+from pytest_harbor.gateway.budgets import Spent
+from pytest_harbor.gateway.ledger import Call, Summary, summarize
+from pytest_harbor.gateway.model_server import Budget, ModelServer, Price
+from pytest_harbor.gateway.server import Gateway
+from pytest_harbor.gateway.wires.base import Usage
+
+__all__ = [
+    "Access",
+    "Budget",
+    "Call",
+    "Gateway",
+    "ModelServer",
+    "Price",
+    "Spent",
+    "Summary",
+    "Terms",
+    "Usage",
+    "summarize",
+]

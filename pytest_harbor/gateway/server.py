@@ -1,0 +1,215 @@
+"""The gateway's own door: synchronous, for whoever runs episodes.
+
+A session has one. It opens a secret address for each party of an episode, says what the episode
+has spent, and closes the addresses when the episode ends. One gateway serves one process: each
+pytest-xdist worker has its own, and they share limits through a folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+from pytest_harbor.errors import HarborError, RecipeError
+from pytest_harbor.gateway.accounts import Access, Account, Door, Terms, new_secret
+from pytest_harbor.gateway.app import Application
+from pytest_harbor.gateway.budgets import Spent
+from pytest_harbor.gateway.host import Host
+from pytest_harbor.gateway.ledger import Call, Ledger, Summary, summarize
+from pytest_harbor.gateway.limits import Limit, Spending
+from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer
+from pytest_harbor.gateway.providers import Provider
+from pytest_harbor.gateway.upstream import Upstream
+from pytest_harbor.redaction import Redactor
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+
+
+class Gateway:
+    """Every model call of every episode of this process goes through here.
+
+    Args:
+        run_budget: what all episodes may spend together, over all workers that share a folder.
+        shared: a folder that the workers of a run share; None when there is one process.
+        secrets: further values that no ledger and no recording may hold.
+        environment: where keys are looked up; the operator's own by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        run_budget: Budget = UNLIMITED,
+        shared: Path | None = None,
+        secrets: Iterable[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._run_budget = run_budget
+        self._run = Spending(shared)
+        self._shared = shared
+        self._environment = os.environ if environment is None else environment
+        self._secrets = set(secrets)
+        self._redactor = Redactor(self._secrets)
+        self._accounts: dict[str, Account] = {}
+        self._doors: dict[str, Door] = {}
+        self._upstreams: dict[str, Upstream] = {}
+        self._lock = threading.RLock()
+        self._host = Host(Application(self._doors))
+        self._url: str | None = None
+
+    def start(self) -> Self:
+        """Start serving, at first at 127.0.0.1 only."""
+        if self._url is None:
+            self._host.start()
+            self._url = self._host.listen("127.0.0.1")
+        return self
+
+    def close(self) -> None:
+        """End all episodes, close all sockets. Ledgers can still be read."""
+        if self._url is None:
+            return
+        with suppress(HarborError):
+            for episode in tuple(self._accounts):
+                self.revoke(episode)
+            self._host.do(self._close_upstreams())
+        self._host.stop()
+        self._url = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """Where the gateway listens for this machine itself."""
+        if self._url is None:
+            raise HarborError("the model gateway is not running; call start() first")
+        return self._url
+
+    def listen(self, address: str, port: int = 0) -> str:
+        """Serve at one more IP address, such as that of a group's bridge; returns the base URL.
+
+        The machine need not have the address yet. Port 0 takes a free one.
+
+        Raises:
+            HarborError: it is no address, or one that stands for all.
+        """
+        return self._host.listen(address, port)
+
+    def unlisten(self, base_url: str) -> None:
+        """Stop serving at an address."""
+        self._host.unlisten(base_url)
+
+    def begin(self, episode: str, terms: Terms) -> None:
+        """Say what holds for an episode, before its first door is opened.
+
+        What it spent before, in an attempt that was given up, stays on its account.
+        """
+        with self._lock:
+            before = self._accounts.get(episode)
+            if before is not None and before.is_open:
+                raise HarborError(
+                    f"episode {episode!r} is under way at the gateway; revoke it first"
+                )
+            account = Account(
+                episode=episode,
+                terms=terms,
+                ledger=Ledger(terms.ledger, lambda: self._redactor, before.ledger.calls)
+                if before
+                else Ledger(terms.ledger, lambda: self._redactor),
+                run=self._run,
+                run_budget=self._run_budget,
+            )
+            if before is not None:
+                account.spending, account.refused = before.spending, before.refused
+            self._accounts[episode] = account
+
+    def open(
+        self, episode: str, party: str, server: ModelServer, *, base_url: str | None = None
+    ) -> Access:
+        """Open a secret address at which a party of an episode reaches a model server.
+
+        Args:
+            episode: its name; without :meth:`begin` nothing is limited and nothing is written.
+            party: ``agent``, ``user``, ``judge``, ...: whose calls these are.
+            server: where they go.
+            base_url: one that :meth:`listen` gave; None for 127.0.0.1.
+
+        Raises:
+            RecipeError: the server's key is not there, or its files cannot be read.
+        """
+        if not _NAME.fullmatch(party):
+            raise RecipeError(f"{party!r} is no name for a party: letters, digits, . _ - only")
+        base = base_url or self.url
+        with self._lock:
+            if episode not in self._accounts or not self._accounts[episode].is_open:
+                known = self._accounts.get(episode)
+                self.begin(episode, known.terms if known else Terms())
+            account = self._accounts[episode]
+            door = Door(new_secret(), account, party, server, self._provider(server))
+            self._doors[door.secret] = door
+        return Access(base, door.secret)
+
+    def step(self, episode: str, name: str | None) -> None:
+        """Say which step of the episode is under way; calls that begin now are entered under it."""
+        self._account(episode).step = name
+
+    def spent(self, episode: str) -> Spent | None:
+        """The budget that is used up, if any; ``refused`` says whether it stopped anything."""
+        return self._account(episode).spent()
+
+    def calls(self, episode: str) -> tuple[Call, ...]:
+        """The calls of an episode by now, in the order in which they ended."""
+        return self._account(episode).ledger.calls
+
+    def summary(self, episode: str, party: str | None = None) -> Summary:
+        """The sums of an episode, or of one party in it."""
+        calls = self.calls(episode)
+        return summarize(call for call in calls if party in (None, call.party))
+
+    def revoke(self, episode: str) -> Summary:
+        """Close the episode's addresses and break off its calls; afterwards the sums are final."""
+        with self._lock:
+            account = self._account(episode)
+            account.is_open = False
+            for secret, door in tuple(self._doors.items()):
+                if door.account is account:
+                    del self._doors[secret]
+        self._host.do(_break_off(account))
+        return self.summary(episode)
+
+    def _account(self, episode: str) -> Account:
+        try:
+            return self._accounts[episode]
+        except KeyError:
+            raise HarborError(f"the gateway knows no episode {episode!r}; open a door") from None
+
+    def _provider(self, server: ModelServer) -> Provider:
+        key = server.read_key(self._environment)
+        print_ = server.fingerprint()
+        if print_ not in self._upstreams:
+            self._hide(filter(None, (key, *server.secrets)))
+            limit = Limit(server.name, server.concurrency, self._shared)
+            self._upstreams[print_] = Upstream(server, key, limit)
+        return self._upstreams[print_]
+
+    def _hide(self, secrets: Iterable[str]) -> None:
+        self._secrets.update(secrets)
+        self._redactor = Redactor(self._secrets)
+
+    async def _close_upstreams(self) -> None:
+        await asyncio.gather(*(each.close() for each in self._upstreams.values()))
+
+
+async def _break_off(account: Account) -> None:
+    tasks = tuple(account.tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
