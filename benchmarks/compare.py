@@ -83,6 +83,12 @@ def find_python():
     sys.exit("compare: Harbor needs Python 3.12 or newer; name one with --python")
 
 
+def pytest_python():
+    """Return the Python of the checkout's venv, or the one that runs this."""
+    own = HERE.parent / ".venv/bin/python"
+    return str(own) if own.exists() else sys.executable
+
+
 def harbor_program(venv, python):
     """Return the harbor command of a venv, which is made if it is not there."""
     program = venv / "bin/harbor"
@@ -104,7 +110,7 @@ def commands(args, tasks):
         ]  # fmt: skip
     if args.only != "harbor":
         found["pytest"] = lambda jobs: [
-            sys.executable, "-m", "pytest", tasks, "-n", width, "-q", "-p", "no:cacheprovider",
+            args.pytest_python, "-m", "pytest", tasks, "-n", width, "-q", "-p", "no:cacheprovider",
             "--harbor-agent", "oracle", "--harbor-jobs-dir", jobs,
         ]  # fmt: skip
     return found
@@ -147,6 +153,7 @@ def parse():
     options.add_argument("--count", type=int, default=make_tasks.COUNT, help="tasks (8)")
     options.add_argument("--harbor-venv", type=Path, default=CACHE / "harbor-venv")
     options.add_argument("--python", help="the Python to make Harbor's venv with")
+    options.add_argument("--pytest-python", default=pytest_python(), help="one with the plugin")
     options.add_argument("--json", type=Path, help="write all figures to this file")
     options.add_argument("--keep", type=Path, help="keep logs and results in this folder")
     return options.parse_args()
