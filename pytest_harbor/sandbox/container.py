@@ -411,7 +411,7 @@ class Container:
         response = api.request(
             method,
             f"{api.base_url}/v{api.api_version}/containers/{self.id}/archive",
-            params={"path": path},
+            params={"path": path.encode("utf-8", "surrogateescape")},
             data=data,
             stream=method == "GET",
             timeout=api.timeout,

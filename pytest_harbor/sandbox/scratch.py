@@ -177,16 +177,18 @@ class Ground:
     def _sign(self, path: str) -> str:
         """Say what somebody has put at a path, empty when it is as it was left."""
         facts, left = self._container.stat(path), self._left.get(path)
-        if facts is None or (facts.kind == "folder" and facts.mtime_ns // 10**9 == left):
+        if facts is not None and facts.kind == "folder" and facts.mtime_ns // 10**9 == left:
             return ""
-        if facts.kind != "folder":
-            what = f"a link to {facts.target}" if facts.kind == "link" else f"a {facts.kind}"
-            return f"{path} was {what} before grading"
         above = self._container.stat(LOGS) if path == VERIFIER else None
         if above is not None and above.kind != "folder":
-            return f"{LOGS} was a link to {above.target} before grading"
-        names = self._container.listing(path, limit=20)
-        return f"{path} held {', '.join(names)} before grading" if names else ""
+            path, facts = LOGS, above
+        if facts is None:
+            return ""
+        if facts.kind == "folder":
+            names = self._container.listing(path, limit=20)
+            return f"{path} held {', '.join(names)} before grading" if names else ""
+        what = {"link": f"a link to {facts.target}", "file": "a file"}.get(facts.kind, "no folder")
+        return f"{path} was {what} before grading"
 
     def _freshen(self, entries: Sequence[Entry], paths: Iterable[str]) -> None:
         """Put entries, and remember the stamps of the folders that now are as they should be."""
