@@ -161,7 +161,7 @@ class TestAfter:
         assert bench.box.stat("/bin") is not None
 
     def test_names_that_break_scripts(self, bench: Bench) -> None:
-        bench.turn("cd /tmp; touch 'keep\nme' ' keep' -keep")
+        bench.turn("cd /tmp; touch -- 'keep\nme' ' keep' -keep")
         bench.grade(
             r"""cd /tmp; touch -- "a
 b" ' ' -rf '*' 'keep' "$(printf '\377\376')" 'x" ; rm -rf app #' end; mkdir -- --help"""
