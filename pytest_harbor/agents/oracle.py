@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pytest_harbor.agents.base import LOGS, Transport, Turn, TurnResult, ended
 from pytest_harbor.sandbox.container import Container, Entry
-from pytest_harbor.sandbox.uploads import tree_entries
+from pytest_harbor.sandbox.uploads import run_script, tree_entries
 from pytest_harbor.task.timeouts import Deadline
 
 _LOG = "oracle.txt"
@@ -43,7 +43,7 @@ class OracleAgent:
             ]
         )
         ran = container.run_logged(
-            f"{_PLACE}/{_SCRIPT}",
+            run_script(f"{_PLACE}/{_SCRIPT}"),
             log=f"{LOGS}/{_LOG}",
             user=turn.user,
             env={"DEBIAN_FRONTEND": "noninteractive", **turn.env, **turn.solution_env},

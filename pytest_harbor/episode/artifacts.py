@@ -18,6 +18,7 @@ from pytest_harbor.task.schema import Artifact, CollectHook
 from pytest_harbor.task.timeouts import Deadline
 
 PUBLISHED = "/logs/artifacts"
+_MANIFEST = "manifest.json"
 _LIMIT_BYTES = 512 * 1024 * 1024
 
 
@@ -37,7 +38,7 @@ def _run_hook(hook: CollectHook, group: Group) -> str:
         container = group.container(hook.service)
         ran = container.run(hook.command, user=hook.user, deadline=limit)
     except HarborError as error:
-        if hook.service == "main":
+        if hook.service == "main" and error.outcome == "sandbox_died":
             raise
         return str(error)
     if ran.timed_out:
@@ -55,11 +56,11 @@ def collect(artifacts: Iterable[Artifact], group: Group, into: Path) -> tuple[Ar
     declared = list(artifacts)
     if not any(a.service == "main" and a.source.rstrip("/") == PUBLISHED for a in declared):
         declared.insert(0, Artifact(source=PUBLISHED))
-    taken: list[Path] = []
+    taken = [into / _MANIFEST]
     records = tuple(_collect_one(artifact, group, into, taken) for artifact in declared)
     manifest = [record.model_dump(mode="json", exclude={"note"}) for record in records]
     into.mkdir(parents=True, exist_ok=True)
-    (into / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    (into / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return records
 
 

@@ -29,6 +29,7 @@ class Lease:
         self._key = key
         self._turns = 0
         self._group: Group | None = None
+        self._is_ready = False
 
     def start(self) -> Group:
         """Start the group; the same group when it runs already.
@@ -37,17 +38,17 @@ class Lease:
             ImageError: an image could not be built or pulled.
             SandboxError: the group did not become ready in its budget.
         """
-        if self._group is None:
+        if not self._is_ready:
             budget = start_budget(self.plan.task, self.plan.recipe)
-            group = Group(self._engine, self._spec(), self._owner)
-            self._group = group
-            group.start(Deadline.after(budget, "start of the group"))
-        return self._group
+            self._group = Group(self._engine, self._spec(), self._owner)
+            self._group.start(Deadline.after(budget, "start of the group"))
+            self._is_ready = True
+        return self.group
 
     @property
     def is_started(self) -> bool:
         """Whether there is a group to work in."""
-        return self._group is not None
+        return self._is_ready
 
     @property
     def group(self) -> Group:
@@ -56,7 +57,7 @@ class Lease:
         Raises:
             SandboxError: it was never started, or is closed.
         """
-        if self._group is None:
+        if self._group is None or not self._is_ready:
             raise SandboxError("the group is not running: start the lease first")
         return self._group
 
@@ -68,7 +69,7 @@ class Lease:
 
     def close(self) -> tuple[str, ...]:
         """Remove the group and all that belongs to it; returns what went wrong, never raises."""
-        group, self._group = self._group, None
+        group, self._group, self._is_ready = self._group, None, False
         if group is None:
             return ()
         if self.plan.recipe.keep:

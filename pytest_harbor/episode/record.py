@@ -64,7 +64,8 @@ class EpisodeRecord:
         self._images: dict[str, str] = {}
         self._warnings: list[str] = []
         self._fault: Fault | None = None
-        self._begun = False
+        self.has_begun = False
+        """Whether there is a folder with a first result."""
         self.result: EpisodeResult | None = None
         """The result, once the episode has ended."""
 
@@ -76,7 +77,7 @@ class EpisodeRecord:
             self.folder.redactor = Redactor(plan.secrets)
         recipe = [value.model_dump(mode="json") for value in self._recipe()]
         self.folder.begin(config={**self._identity, "recipe": recipe})
-        self._begun = True
+        self.has_begun = True
         self.event("episode-start", task=self._identity["task"])
         self._write_interim()
 
@@ -129,7 +130,7 @@ class EpisodeRecord:
         """Apply the pass rule and write the final result; the same result if called again."""
         if self.result is not None:
             return self.result
-        if not self._begun:
+        if not self.has_begun:
             self.begin()
         self._note_early_end()
         result = self._result(self._fault)

@@ -37,6 +37,8 @@ def run_episode(
     whole process (KeyboardInterrupt, SystemExit) is raised, after the record has it.
     """
     try:
+        if not record.has_begun:
+            record.begin(lease.plan)
         group = lease.group if lease.is_started else start_group(lease, record)
         stage = open_stage(lease.plan, group, record, user)
         for step in lease.plan.steps:
@@ -59,11 +61,13 @@ def run_episode(
 
 def _keep_service_logs(lease: Lease, record: EpisodeRecord) -> None:
     """Save what each sidecar printed; a sidecar that is gone has nothing to say."""
-    try:
-        group = lease.group
-        for service in group.services:
-            if service != "main":
-                text = group.logs(service).decode("utf-8", "replace")
-                record.folder.write_text(f"services/{service}.log", text)
-    except HarborError as error:
-        record.warn([f"logs of the sidecars could not be saved: {error}"])
+    if not lease.is_started:
+        return
+    group = lease.group
+    for service in (name for name in group.services if name != "main"):
+        try:
+            text = group.logs(service).decode("utf-8", "replace")
+        except HarborError as error:
+            record.warn([f"the log of {service} could not be saved: {error}"])
+        else:
+            record.folder.write_text(f"services/{service}.log", text)

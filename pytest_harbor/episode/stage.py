@@ -79,8 +79,10 @@ def open_stage(
         account = plan.task.config.agent.user
         plan.agent.setup(main, user=account, deadline=Deadline.after(budget, "agent setup"))
     with record.phase("grants"):
-        limit = Deadline.after(plan.recipe.mcp_ready_seconds, "mcp_ready_seconds")
-        seen = try_grants(plan.grants, plan.recipe.task_mcp_grants, group, main, limit)
+        recipe = plan.recipe
+        seen = try_grants(
+            plan.grants, recipe.task_mcp_grants, group, main, recipe.mcp_ready_seconds
+        )
     processes = Processes(main)
     processes.take_baseline()
     user = user or find_user(plan.grants, group)

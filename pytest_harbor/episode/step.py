@@ -6,14 +6,17 @@ running is killed, and the step is graded like any other.
 
 from __future__ import annotations
 
+import shlex
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_harbor.agents.base import LOGS, Turn, TurnResult
-from pytest_harbor.episode.artifacts import PUBLISHED, collect, run_hooks
+from pytest_harbor.episode.artifacts import collect, run_hooks
 from pytest_harbor.episode.budgets import agent_budget, step_setup_budget
 from pytest_harbor.episode.folder import StepFolder
+from pytest_harbor.episode.logs import get_logs
 from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.episode.record import Stopwatch
 from pytest_harbor.episode.result import (
@@ -25,15 +28,16 @@ from pytest_harbor.episode.result import (
 )
 from pytest_harbor.episode.rewards import missed_gate
 from pytest_harbor.episode.stage import Stage, wait_until_healthy
+from pytest_harbor.episode.verdict import meets
 from pytest_harbor.episode.verify import Graded, grade
 from pytest_harbor.errors import AgentError, HarborError, SandboxError
+from pytest_harbor.sandbox.container import Container
 from pytest_harbor.sandbox.uploads import tree_entries
 from pytest_harbor.task.model import Step
 from pytest_harbor.task.timeouts import Deadline
 
 _SWEEP_SECONDS = 30.0
 _CLEAN_SECONDS = 60.0
-_LOG_LIMIT_BYTES = 64 * 1024 * 1024
 _SETUP = "setup.sh"
 
 
@@ -69,25 +73,35 @@ def run_step(stage: Stage, step: Step) -> StepResult:
     for name, phase in phases:
         try:
             phase(stage, draft)
-        except HarborError as error:
-            draft.fault = Fault(outcome=Outcome(error.outcome), phase=name, message=str(error))
+        except Exception as error:
+            draft.fault = _fault(error, name)
+            if not isinstance(error, HarborError):
+                stage.record.folder.write_text("exception.txt", traceback.format_exc())
             _rescue(stage, draft)
             break
     stage.record.folder.redact(draft.folder.root)
     return _finish(stage, draft)
 
 
+def _fault(error: Exception, phase: str) -> Fault:
+    """Name what ended a step; what has no name is an error of ours and never a zero."""
+    outcome = error.outcome if isinstance(error, HarborError) else Outcome.INTERNAL
+    if outcome == Outcome.START_FAILED:  # the group had started: now the engine does not obey
+        outcome = Outcome.SANDBOX_DIED
+    return Fault(outcome=Outcome(outcome), phase=phase, message=str(error) or repr(error))
+
+
 def _set_up(stage: Stage, draft: _Draft) -> None:
     """Lay the step's files, run its setup.sh, wait for its healthcheck."""
     step, main = draft.step, stage.main
-    if stage.user is not None:
-        stage.user.check_memory()
     if step.workdir is not None:
         owner = main.user(step.agent_user)
         place = main.workdir.rstrip("/")
         main.put(tree_entries(step.workdir, place, owner, scripts={_SETUP}, harborignore=False))
         if step.has_setup_script:
             _run_setup_script(stage, step, f"{place}/{_SETUP}")
+            # Nobody of the agent's lives between two turns, so what lives now is the task's.
+            stage.processes.take_baseline()
     if step.healthcheck is not None:
         where = f"healthcheck of step {step.name}"
         wait_until_healthy(main, step.healthcheck, step.agent_user, where, outcome="setup_failed")
@@ -95,13 +109,21 @@ def _set_up(stage: Stage, draft: _Draft) -> None:
 
 def _run_setup_script(stage: Stage, step: Step, path: str) -> None:
     limit = Deadline.after(step_setup_budget(stage.plan.recipe), "setup.sh")
-    ran = stage.main.run(
-        f'bash "{path}"; s=$?; rm -f "{path}"; exit $s', user=step.agent_user, deadline=limit
-    )
+    command = f"bash {shlex.quote(path)}"
+    ran = stage.main.run(command, user=step.agent_user, deadline=limit)
+    _remove(stage.main, path)
     if ran.timed_out or ran.exit_code != 0:
         how = f"timed out ({ran.limit})" if ran.timed_out else f"exited with {ran.exit_code}"
         said = ran.output.decode("utf-8", "replace").strip()[-1000:]
         raise SandboxError(f"{_SETUP} of step {step.name} {how}: {said}", outcome="setup_failed")
+
+
+def _remove(main: Container, path: str) -> None:
+    """Remove a file as root: the agent's user may not be allowed to, where it lies."""
+    limit = Deadline.after(_CLEAN_SECONDS, f"removing {path}")
+    main.run(f"rm -f -- {shlex.quote(path)}", user="0", workdir="/", deadline=limit)
+    if main.stat(path) is not None:
+        raise SandboxError(f"{path} cannot be removed", outcome="setup_failed")
 
 
 def _take_turn(stage: Stage, draft: _Draft) -> None:
@@ -156,9 +178,11 @@ def _turn_record(
 
 
 def _settle(stage: Stage, draft: _Draft) -> None:
-    """End what the agent left running, and fetch its logs."""
+    """End what the agent left running, fetch its logs, see that the user kept its memory."""
     _sweep(stage, draft, "killed_before_grading")
     _fetch_logs(stage, draft)
+    if stage.user is not None:
+        stage.user.check_memory()
 
 
 def _sweep(stage: Stage, draft: _Draft, when: str) -> tuple[str, ...]:
@@ -170,8 +194,7 @@ def _sweep(stage: Stage, draft: _Draft, when: str) -> tuple[str, ...]:
 
 
 def _fetch_logs(stage: Stage, draft: _Draft) -> None:
-    got = stage.main.get_tree(LOGS, draft.folder.agent, limit_bytes=_LOG_LIMIT_BYTES)
-    draft.warnings += [f"agent log not kept: {skipped}" for skipped in got.skipped[:20]]
+    draft.warnings += get_logs(stage.main, LOGS, draft.folder.agent)
     if draft.turn is not None and draft.turn.log is not None:
         path = stage.record.folder.path / draft.turn.log
         if not path.is_file():
@@ -181,6 +204,10 @@ def _fetch_logs(stage: Stage, draft: _Draft) -> None:
 def _collect(stage: Stage, draft: _Draft) -> None:
     """Run collect hooks and take artifacts, before grading can change them."""
     draft.warnings += run_hooks(draft.step.collect, stage.group)
+    _take_artifacts(stage, draft)
+
+
+def _take_artifacts(stage: Stage, draft: _Draft) -> None:
     draft.artifacts = collect(draft.step.artifacts, stage.group, draft.folder.artifacts)
 
 
@@ -216,11 +243,16 @@ def _clean(stage: Stage, draft: _Draft) -> None:
 
 def _rescue(stage: Stage, draft: _Draft) -> None:
     """Save what can be saved of a step that broke; nothing here may hide the fault."""
-    for folder, target in ((LOGS, draft.folder.agent), (PUBLISHED, draft.folder.artifacts)):
+    attempts: dict[str, Callable[[], None]] = {}
+    if not any(draft.folder.agent.iterdir()):
+        attempts[LOGS] = lambda: _fetch_logs(stage, draft)
+    if not draft.artifacts:
+        attempts["artifacts"] = lambda: _take_artifacts(stage, draft)
+    for what, attempt in attempts.items():
         try:
-            stage.main.get_tree(folder, target, limit_bytes=_LOG_LIMIT_BYTES)
+            attempt()
         except (HarborError, OSError) as error:
-            draft.warnings.append(f"{folder} could not be saved: {error}")
+            draft.warnings.append(f"{what} could not be saved: {error}")
 
 
 def _finish(stage: Stage, draft: _Draft) -> StepResult:
@@ -251,7 +283,7 @@ def _outcome(draft: _Draft, threshold: float) -> Outcome:
         return draft.fault.outcome
     if draft.gate is not None:
         return Outcome.GATE_STOPPED
-    if draft.reward is not None and draft.reward >= threshold:
+    if meets(draft.reward, threshold):
         return Outcome.PASSED
     ended = draft.turn.ended if draft.turn is not None else "exited"
     by_ending = {"timeout": Outcome.AGENT_TIMEOUT, "error": Outcome.AGENT_ERROR}

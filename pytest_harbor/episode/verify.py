@@ -12,13 +12,14 @@ from pathlib import Path
 
 from pytest_harbor.episode.budgets import verifier_budget
 from pytest_harbor.episode.folder import StepFolder
+from pytest_harbor.episode.logs import get_logs
 from pytest_harbor.episode.record import Stopwatch
 from pytest_harbor.episode.result import GradeRecord
 from pytest_harbor.episode.rewards import read_rewards
 from pytest_harbor.episode.stage import Stage
 from pytest_harbor.errors import VerifierError
 from pytest_harbor.sandbox.container import Ran
-from pytest_harbor.sandbox.uploads import tree_entries
+from pytest_harbor.sandbox.uploads import run_script, tree_entries
 from pytest_harbor.task.model import Step
 from pytest_harbor.task.timeouts import Deadline
 
@@ -26,7 +27,6 @@ TESTS = "/tests"
 RESULTS = "/logs/verifier"
 OUTPUT = "test-stdout.txt"
 _REWARD_FILES = ("reward.json", "reward.txt")
-_KEPT_BYTES = 256 * 1024 * 1024
 _TAIL = 2000
 _SWEEP_SECONDS = 30.0
 
@@ -63,7 +63,7 @@ def grade(stage: Stage, step: Step, folder: StepFolder) -> Graded:
     limit = Deadline.after(budget, f"verifier budget of step {step.name}")
     watch = Stopwatch()
     ran = stage.ground.run_tests(
-        f"{TESTS}/{step.test_script}",
+        run_script(f"{TESTS}/{step.test_script}"),
         log=f"{RESULTS}/{OUTPUT}",
         user=step.verifier_user,
         env=stage.plan.verifier_envs[step.index],
@@ -72,7 +72,7 @@ def grade(stage: Stage, step: Step, folder: StepFolder) -> Graded:
     interval = watch.stop()
     if ran.timed_out:
         stage.processes.sweep(Deadline.after(_SWEEP_SECONDS, "killing a verifier out of time"))
-    main.get_tree(RESULTS, folder.verifier, limit_bytes=_KEPT_BYTES)
+    warnings = get_logs(main, RESULTS, folder.verifier)
     stage.record.folder.redact(folder.verifier)
     record = GradeRecord(
         ran=interval,
@@ -81,10 +81,11 @@ def grade(stage: Stage, step: Step, folder: StepFolder) -> Graded:
         log=_log_path(stage, folder),
     )
     try:
-        return replace(_read(stage, folder, ran, record), tampering=tampering)
+        read = _read(stage, folder, ran, record)
     except VerifierError as error:
         told = VerifierError(f"{error}\n{_story(ran, folder.verifier)}", outcome=error.outcome)
-        return Graded(record, tampering=tampering, error=told)
+        return Graded(record, warnings=warnings, tampering=tampering, error=told)
+    return replace(read, warnings=(*warnings, *read.warnings), tampering=tampering)
 
 
 def _read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 
@@ -32,3 +33,13 @@ def tree_entries(
             body = text.replace(b"\r\n", b"\n") if b"\r\n" in text else source
         entries.append(Entry(f"{place}/{file.path}", body, mode, owner.uid, owner.gid))
     return entries
+
+
+def run_script(path: str) -> str:
+    """The shell command for an uploaded script: by its own first line, or by the shell.
+
+    The kernel executes nothing on a file system that is mounted ``noexec`` (the default of
+    Compose's ``tmpfs``), and says so when it is asked (B97).
+    """
+    name = shlex.quote(path)
+    return f'if [ -x {name} ]; then {name}; else "${{BASH:-sh}}" {name}; fi'

@@ -97,14 +97,18 @@ def refuse_unfit_agent(agent: Agent, grants: Sequence[Grant], mode: GrantMode) -
 
 
 def try_grants(
-    grants: Sequence[Grant], mode: GrantMode, group: Group, main: Container, deadline: Deadline
+    grants: Sequence[Grant], mode: GrantMode, group: Group, main: Container, seconds: float
 ) -> tuple[Seen, ...]:
     """Greet every granted server from main and, where it can be reached, from this host.
+
+    Each server has ``seconds`` of its own, so that a dead one does not speak for the next.
 
     Raises:
         UserError: ``mode`` is ``required`` and a server does not answer or has no tools; names it.
     """
-    found = tuple(_try(grant, group, main, deadline) for grant in grants)
+    found = tuple(
+        _try(grant, group, main, Deadline.after(seconds, "mcp_ready_seconds")) for grant in grants
+    )
     bad = [f"MCP server {seen.grant.name!r}: {seen.trouble}" for seen in found if seen.trouble]
     if bad and mode == "required":
         raise UserError("; ".join(bad))
@@ -122,7 +126,7 @@ def _try(grant: Grant, group: Group, main: Container, deadline: Deadline) -> See
     # Only the decisive view is waited for; main cannot hold the stream that plain SSE needs.
     first = from_main if grant.transport == "streamable-http" else from_host
     if first is None:
-        return Seen(grant, note="an SSE server cannot be tried: the engine is not on this host")
+        return Seen(grant, note="an SSE server is tried from this host only, which cannot reach it")
     try:
         if here is not None:
             _wait_for_listener(here, grant.url or "", deadline)
@@ -143,10 +147,11 @@ def address_from_host(url: str, group: Group) -> str | None:
     """The URL by which this host reaches what main reaches as ``url``; None where it cannot."""
     parts = urlsplit(url)
     name = parts.hostname or ""
-    service = "main" if name in ("localhost", "127.0.0.1") else name
-    if service not in group.services:
+    if name == "localhost" or name.startswith("127.") or name == "::1":
+        return None  # main's own loopback, which nobody else can see
+    if name not in group.services:
         return url
-    address = group.address(service)
+    address = group.address(name)
     if address is None:
         return None
     place = address if parts.port is None else f"{address}:{parts.port}"
