@@ -69,6 +69,8 @@ class Account:
     refused: int = 0
     spending: Spending = field(default_factory=Spending)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    players: dict[tuple[str, str], Provider] = field(default_factory=dict)
+    """Providers that remember where a party is, by party and server."""
 
     def spent(self) -> Spent | None:
         """The budget that is used up, the episode's own before the run's; None if there is none."""

@@ -74,7 +74,7 @@ class Gateway:
         if self._url is None:
             return
         with suppress(HarborError):
-            for episode in tuple(self._accounts):
+            for episode in self.episodes:
                 self.revoke(episode)
             self._host.do(self._close_upstreams())
         self._host.stop()
@@ -153,13 +153,20 @@ class Gateway:
                 known = self._accounts.get(episode)
                 self.begin(episode, known.terms if known else Terms())
             account = self._accounts[episode]
-            door = Door(new_secret(), account, party, server, self._provider(server))
+            door = Door(
+                new_secret(), account, party, server, self._provider(account, party, server)
+            )
             self._doors[door.secret] = door
         return Access(base, door.secret)
 
     def step(self, episode: str, name: str | None) -> None:
         """Say which step of the episode is under way; calls that begin now are entered under it."""
         self._account(episode).step = name
+
+    @property
+    def episodes(self) -> tuple[str, ...]:
+        """The episodes that are under way."""
+        return tuple(name for name, account in tuple(self._accounts.items()) if account.is_open)
 
     def spent(self, episode: str) -> Spent | None:
         """The budget that is used up, if any; ``refused`` says whether it stopped anything."""
@@ -191,14 +198,22 @@ class Gateway:
         except KeyError:
             raise HarborError(f"the gateway knows no episode {episode!r}; open a door") from None
 
-    def _provider(self, server: ModelServer) -> Provider:
+    def _provider(self, account: Account, party: str, server: ModelServer) -> Provider:
+        """The provider behind a server: one for all behind HTTP, one per party of the others."""
+        mark = server.fingerprint()
+        if server.provider == "http":
+            if mark not in self._upstreams:
+                self._upstreams[mark] = self._upstream(server)
+            return self._upstreams[mark]
+        place = (party, mark)
+        if place not in account.players:
+            account.players[place] = _player(server)
+        return account.players[place]
+
+    def _upstream(self, server: ModelServer) -> Upstream:
         key = server.read_key(self._environment)
-        print_ = server.fingerprint()
-        if print_ not in self._upstreams:
-            self._hide(filter(None, (key, *server.secrets)))
-            limit = Limit(server.name, server.concurrency, self._shared)
-            self._upstreams[print_] = Upstream(server, key, limit)
-        return self._upstreams[print_]
+        self._hide(filter(None, (key, *server.secrets)))
+        return Upstream(server, key, Limit(server.name, server.concurrency, self._shared))
 
     def _hide(self, secrets: Iterable[str]) -> None:
         self._secrets.update(secrets)
@@ -206,6 +221,12 @@ class Gateway:
 
     async def _close_upstreams(self) -> None:
         await asyncio.gather(*(each.close() for each in self._upstreams.values()))
+
+
+def _player(server: ModelServer) -> Provider:
+    from pytest_harbor.gateway.script import Scripted
+
+    return Scripted(server)
 
 
 async def _break_off(account: Account) -> None:
