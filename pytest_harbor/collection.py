@@ -85,7 +85,21 @@ class TaskFile(pytest.Module):
         facts: dict[str, Any] = {"steps": len(outline.steps) or 1, **outline.metadata}
         self.add_marker(pytest.mark.harbor(**facts))
         self.extra_keyword_matches.update(outline.tags)
-        return super().collect()
+        # There is one test in this module and no fixture: no need to look through it.
+        made = self.ihook.pytest_pycollect_makeitem(collector=self, name=_BODY, obj=items.run_task)
+        return [self._named_after_the_task(item) for item in made]
+
+    def _named_after_the_task(self, item: pytest.Function) -> TaskFunction:
+        name = self.task.name
+        return TaskFunction.from_parent(
+            self,
+            name=f"{name}{item.name.removeprefix(_BODY)}",
+            originalname=name,
+            callobj=items.run_task,
+            callspec=getattr(item, "callspec", None),
+            fixtureinfo=item._fixtureinfo,
+            task=self.task,
+        )
 
     def _getobj(self) -> types.ModuleType:
         """Stand in for the import of a module."""
@@ -154,27 +168,6 @@ def settle_ignored(path: Path, config: pytest.Config, ignored: bool | None) -> b
     warning = HarborWarning(f"{path} is skipped: it leads into the task folder {task}")
     warnings.warn_explicit(warning, None, filename=str(path), lineno=1)
     return True
-
-
-def make_items(collector: object, made: Any) -> Any:
-    """Name the items that pytest made of the synthetic module after their task."""
-    if not isinstance(collector, TaskFile) or not made:
-        return made
-    return [_rename(item, collector) for item in made]
-
-
-def _rename(item: pytest.Function, collector: TaskFile) -> TaskFunction:
-    callspec = getattr(item, "callspec", None)
-    name = collector.task.name
-    return TaskFunction.from_parent(
-        collector,
-        name=f"{name}{item.name.removeprefix(_BODY)}",
-        originalname=name,
-        callobj=items.run_task,
-        callspec=callspec,
-        fixtureinfo=item._fixtureinfo,
-        task=collector.task,
-    )
 
 
 def repeat_attempts(metafunc: pytest.Metafunc) -> None:

@@ -103,12 +103,6 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> collection
     return collection.make_collector(path, parent)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class) -> Generator[None, Any, Any]:
-    """Name a task's items after the task."""
-    return collection.make_items(collector, (yield))
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make an item of each attempt."""
