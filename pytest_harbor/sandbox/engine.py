@@ -103,7 +103,11 @@ class Engine:
         from docker import APIClient
 
         # requests takes a float; the stubs say int
-        return APIClient(version=version, timeout=timeout, **self._where())  # type: ignore[arg-type]
+        client = APIClient(version=version, timeout=timeout, **self._where())  # type: ignore[arg-type]
+        if self._socket() is not None:
+            # no proxy and no .netrc is asked for a socket: a quarter of a call's CPU time
+            client.trust_env = False
+        return client
 
     def _where(self) -> dict[str, Any]:
         """Address and TLS settings: DOCKER_HOST, else the current context, else the socket."""

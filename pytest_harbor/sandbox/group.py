@@ -30,7 +30,8 @@ from pytest_harbor.sandbox.state import State, write_json
 from pytest_harbor.task.digest import environment_digest
 from pytest_harbor.task.timeouts import Deadline
 
-_POLL: Final = 0.03
+_POLL: Final = 0.05
+"""Seconds between looks at what is not ready yet; its probes come every 100 ms."""
 _TAIL: Final = 30
 _LOG_LINES: Final = 2000
 _OTHER_SUBNETS: Final = 4
@@ -330,6 +331,8 @@ class Group:
                     self._explain(done)
                 subnets.refuse(chosen.values(), deadline)
                 janitor.remove_project(self._engine, self.project, deadline)
+                if attempt == 0:
+                    janitor.sweep_dead_owners(self._engine)
                 last = attempt + 1 == _OTHER_SUBNETS
                 if last:
                     raise SandboxError(

@@ -27,6 +27,7 @@ _SECOND_LOOKS: Final = (1.5, 4.0)
 """Seconds before looking again: what the engine had begun for a killed Compose appears late."""
 
 _NETWORK_BUSY_TRIES: Final = 5
+_GROUPS_AT_ONCE: Final = 4
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,10 @@ def _remove(
                 if chosen(entry.get("Labels") or {})
             ]
             counts[kind] = len(names)
-            warnings += _in_parallel(
-                [(f"{kind} {name[:12]}", _remover(engine, kind, name, deadline)) for name in names],
-                deadline,
-            )
+            work = [
+                (f"{kind} {name[:12]}", _remover(engine, kind, name, deadline)) for name in names
+            ]
+            warnings += _in_parallel(work, deadline)
     return Swept(counts["container"], counts["network"], counts["volume"], tuple(warnings))
 
 
@@ -260,26 +261,28 @@ def _remove_images(engine: Engine) -> None:
 
 
 def _serve_watch(projects: Iterable[str]) -> int:
-    """Remove groups of a dead owner for good; 0 when nothing of them is left."""
+    """Remove groups of dead owners for good; 0 when nothing of them is left."""
     import os
+    from concurrent.futures import ThreadPoolExecutor
 
     engine = Engine(os.environ)
     wanted = list(projects)
-    clean_now = True
-    for pause in (0.0, *_SECOND_LOOKS):
-        time.sleep(pause)
-        looks = [
-            remove_project(
-                engine, project, Deadline.after(_SWEEP_SECONDS, "removal by the janitor")
-            )
-            for project in wanted
-        ]
-        warnings = [warning for swept in looks for warning in swept.warnings]
-        clean_now = not warnings
-        print(*warnings, *[f"{p}: {s}" for p, s in zip(wanted, looks, strict=True)], sep="\n")  # noqa: T201
-        if pause and not any(swept.found for swept in looks):
-            break
-    return 0 if clean_now else 1
+    warnings: list[str] = []
+
+    def remove(project: str) -> Swept:
+        deadline = Deadline.after(_SWEEP_SECONDS, "removal by the janitor")
+        return remove_project(engine, project, deadline)
+
+    with ThreadPoolExecutor(_GROUPS_AT_ONCE) as pool:
+        for pause in (0.0, *_SECOND_LOOKS):
+            time.sleep(pause)
+            looks = list(pool.map(remove, wanted))
+            warnings = [warning for swept in looks for warning in swept.warnings]
+            found = [f"{p}: {swept}" for p, swept in zip(wanted, looks, strict=True) if swept.found]
+            print(*warnings, *found, sep="\n", flush=True)  # noqa: T201 (the janitor's log)
+            if pause and not found:
+                break
+    return 1 if warnings else 0
 
 
 if __name__ == "__main__":

@@ -43,7 +43,10 @@ class Registry:
             write_json(projects / project, {"owner": self._name})
             is_new = not (owners / self._name).exists()
             if is_new:
-                (owners / self._name).write_text(self._owner.birth.rpartition(":")[2])
+                # in one piece: to the watch, an owner whose birth does not fit is a dead one
+                unfinished = owners / f".{self._name}"
+                unfinished.write_text(self._owner.birth.rpartition(":")[2])
+                unfinished.replace(owners / self._name)
             self._watch(ring=is_new)
 
     def forget(self, project: str) -> None:
@@ -62,7 +65,7 @@ class Registry:
             if try_lock(lock.fileno()):
                 bell.unlink(missing_ok=True)
                 os.mkfifo(bell, 0o600)
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, NotImplementedError):
                     _reap(self._start(folder, lock.fileno()))
             elif ring:
                 with contextlib.suppress(OSError):

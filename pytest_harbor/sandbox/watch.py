@@ -18,12 +18,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 RETRIES = (5, 15, 60, 120)
 """Seconds before each further try to remove what could not be removed."""
+
+TOGETHER = 0.2
+"""Seconds to wait for the other workers, when one has died: a killed run loses all at once."""
 
 CLEANING_SECONDS = 300
 WITHOUT_PIDFD = 1000
@@ -49,8 +52,9 @@ class _Watch:
     def is_over(self) -> bool:
         """Look after the owners that are dead; say whether there is nobody left to watch."""
         self._adopt()
-        for owner in [owner for owner in self.watched if self._is_dead(owner)]:
-            self._bury(owner)
+        if any(self._is_dead(owner) for owner in self.watched):
+            time.sleep(TOGETHER)
+            self._bury([owner for owner in self.watched if self._is_dead(owner)])
         if self.watched:
             return False
         with self._gate():
@@ -84,27 +88,29 @@ class _Watch:
         # the id may have been taken over before it was opened
         return owner.read_text() != (_birth(_pid(owner)) or "dead")
 
-    def _bury(self, owner: Path) -> None:
-        """Remove what a dead owner left."""
-        descriptor = self.watched.pop(owner)
-        if descriptor >= 0:
-            self.poll.unregister(descriptor)
-            os.close(descriptor)
-        for folder in (self.root / "tmp").glob(f"compose-{_pid(owner)}-*"):
-            shutil.rmtree(folder, ignore_errors=True)
+    def _bury(self, owners: Sequence[Path]) -> None:
+        """Remove what dead owners left."""
+        for owner in owners:
+            descriptor = self.watched.pop(owner)
+            if descriptor >= 0:
+                self.poll.unregister(descriptor)
+                os.close(descriptor)
+            for folder in (self.root / "tmp").glob(f"compose-{_pid(owner)}-*"):
+                shutil.rmtree(folder, ignore_errors=True)
         for pause in (*RETRIES, None):
-            left = list(self._projects(owner))
+            left = list(self._projects({owner.name for owner in owners}))
             if not left or self._clean(left) or pause is None:
                 break
             time.sleep(pause)
-        owner.unlink(missing_ok=True)
+        for owner in owners:
+            owner.unlink(missing_ok=True)
 
-    def _projects(self, owner: Path) -> Iterator[Path]:
-        """Registrations of an owner."""
+    def _projects(self, owners: Collection[str]) -> Iterator[Path]:
+        """Registrations of these owners."""
         for file in (self.run / "projects").iterdir():
             with contextlib.suppress(OSError, ValueError):
                 registered: dict[str, Any] = json.loads(file.read_text("utf-8"))
-                if registered.get("owner") == owner.name:
+                if registered.get("owner") in owners:
                     yield file
 
     def _clean(self, files: Sequence[Path]) -> bool:

@@ -179,3 +179,64 @@ def test_images_that_cannot_be_had(tmp_path: Path) -> None:
         Group(engine, spec, an_owner()).start(soon(20))
     assert caught.value.outcome == "image_failed"
     engine.close()
+
+
+def test_what_compose_resolves_is_what_it_starts(tmp_path: Path) -> None:
+    """The canonical output goes back in as the only file: nothing may get lost on the way."""
+    compose = f"""
+x-common: &common {{image: "{IMAGE}", command: sleep infinity, init: true}}
+include: [more.yaml]
+services:
+  main:
+    image: {IMAGE}
+    env_file: [main.env]
+    environment: {{DOLLAR: "a$$b"}}
+    extends: {{file: base.yaml, service: base}}
+    tmpfs: ["/fast:size=1m"]
+    cap_add: [NET_ADMIN]
+    sysctls: {{net.ipv4.ip_forward: "0"}}
+    ulimits: {{nofile: {{soft: 1000, hard: 2000}}}}
+    extra_hosts: ["elsewhere:10.9.8.7"]
+    configs: [{{source: note, target: /note}}]
+    secrets: [token]
+    volumes: ["./data:/data:ro", "named:/named"]
+    networks:
+      front: {{aliases: [also-main]}}
+  many:
+    <<: *common
+    deploy: {{replicas: 2}}
+    networks: [front, fixed]
+    healthcheck: {{test: "test \\"$$HOME\\" = /root", interval: 1s}}
+  never:
+    <<: *common
+    profiles: [debug]
+networks:
+  front: {{}}
+  fixed: {{ipam: {{config: [{{subnet: 10.214.99.0/28}}]}}}}
+volumes: {{named: {{}}}}
+configs: {{note: {{content: "costs 5$$"}}}}
+secrets: {{token: {{file: ./token}}}}
+"""
+    place = environment(
+        tmp_path, compose,
+        **{
+            "main.env": "FROM_FILE='x$y'\n",
+            "base.yaml": "services: {base: {hostname: extended}}",
+            "more.yaml": f"services: {{included: {{image: '{IMAGE}', command: sleep infinity, "
+            "init: true}}",
+            "data/f": "bound",
+            "token": "t0k",
+        },
+    )  # fmt: skip
+    with a_group(a_spec(place)) as group:
+        assert set(group.services) == {"main", "many", "included"}
+        said = inside(
+            group,
+            "echo $FROM_FILE $DOLLAR; hostname; cat /note /run/secrets/token /data/f; echo; "
+            "ulimit -n; df -k /fast | tail -1; getent hosts elsewhere also-main many",
+        )
+        assert said.startswith("x$y a$b\nextended\ncosts 5$t0kbound\n1000\ntmpfs")
+        for words in ("1024", "10.9.8.7", "also-main"):
+            assert words in said
+        assert len(group._list()) == 4
+        assert (group.address("many") or "").startswith("10.21")

@@ -164,31 +164,46 @@ PROBE = {"test": ["CMD", "true"]}
 
 
 @pytest.mark.parametrize(
-    ("check", "image", "expected", "allowed"),
+    ("check", "image", "start_interval", "interval", "allowed"),
     [
-        ({**PROBE, "interval": "2s", "retries": 5}, {}, ("10s", "100ms"), 10),
-        (PROBE, {}, ("90s", "100ms"), 90),
-        ({**PROBE, "interval": "1m30s", "start_period": "5s"}, {}, ("5s", "100ms"), 275),
-        ({**PROBE, "start_period": "5s", "start_interval": "1s"}, {}, ("5s", "1s"), 95),
-        ({}, {"Test": ["CMD", "x"], "Interval": 2_000_000_000, "Retries": 4}, ("8s", "100ms"), 8),
-        ({}, {"Test": ["CMD", "x"], "StartPeriod": 10**9}, (None, "100ms"), 91),
-        ({"disable": True}, {"Test": ["CMD", "x"]}, (None, None), None),
-        ({"test": ["NONE"]}, {"Test": ["CMD", "x"]}, (None, None), None),
-        ({}, {"Test": ["NONE"]}, (None, None), None),
-        ({}, {}, (None, None), None),
+        ({**PROBE, "interval": "2s", "retries": 5}, {}, "100ms", "10s", 10),
+        (PROBE, {}, "100ms", "30s", 90),
+        ({**PROBE, "interval": "1m30s", "start_period": "5s"}, {}, "100ms", "90s", 275),
+        ({**PROBE, "start_period": "5s", "start_interval": "1s"}, {}, "1s", "30s", 95),
+        ({}, {"Test": ["CMD", "x"], "Interval": 2 * 10**9, "Retries": 4}, "100ms", "10s", 8),
+        ({}, {"Test": ["CMD", "x"], "StartPeriod": 10**9}, "100ms", "30s", 91),
+        ({}, {"Test": ["CMD", "x"], "StartInterval": 10**9}, None, "30s", 90),
     ],
 )
-def test_healthchecks_are_hastened_where_there_is_one(
+def test_probes_are_frequent_until_healthy_and_seldom_then(
     check: dict[str, Any],
     image: dict[str, Any],
-    expected: tuple[str | None, str | None],
-    allowed: float | None,
+    start_interval: str | None,
+    interval: str,
+    allowed: float,
 ) -> None:
     made = document({"healthcheck": dict(check)} if check else {})
-    patience = docs.hasten_healthchecks(made, {"main": image})
-    got = made["services"]["main"].get("healthcheck") or {}
-    assert (got.get("start_period"), got.get("start_interval")) == expected
-    assert patience.get("main") == allowed
+    assert docs.hasten_healthchecks(made, {"main": image}) == {"main": allowed}
+    got = made["services"]["main"]["healthcheck"]
+    assert got.get("start_interval") == start_interval
+    assert (got["interval"], got["start_period"]) == (interval, f"{allowed:g}s")
+
+
+@pytest.mark.parametrize(
+    ("check", "image"),
+    [
+        ({"disable": True}, {"Test": ["CMD", "x"]}),
+        ({"test": ["NONE"]}, {"Test": ["CMD", "x"]}),
+        ({}, {"Test": ["NONE"]}),
+        ({}, {}),
+    ],
+)
+def test_a_service_without_healthcheck_gets_none(
+    check: dict[str, Any], image: dict[str, Any]
+) -> None:
+    made = document({"healthcheck": dict(check)} if check else {})
+    assert docs.hasten_healthchecks(made, {"main": image}) == {}
+    assert (made["services"]["main"].get("healthcheck") or {}) == check
 
 
 @pytest.mark.parametrize(
