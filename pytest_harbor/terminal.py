@@ -155,6 +155,8 @@ def task_line(job: Job, name: str) -> str | None:
 
 def write_summary(reporter: pytest.TerminalReporter, job: Job, places: list[str]) -> None:
     """The final table, the totals, and where everything lies."""
+    if not job.episodes:
+        return
     from pytest_harbor.report.summary import render_table, render_totals, table, totals
 
     results = list(job.results().values())
