@@ -305,6 +305,7 @@ class TestMessages:
         ("toml", "message"),
         [
             ("agent = 5", "task.toml: agent: must be a table, is 5"),
+            ("environment = 5", "task.toml: environment: must be a table, is 5"),
             ("[[agent]]", "task.toml: agent: must be a table, is an array"),
             ("schema_version = 1", 'schema_version: must be a string in quotes, "...", is 1'),
             ("version = 1", 'task.toml: version must be a string: version = "1"'),
