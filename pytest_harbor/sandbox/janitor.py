@@ -9,14 +9,17 @@ still at work may have made since.
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pytest_harbor.errors import SandboxError
+from pytest_harbor.sandbox import registry
 from pytest_harbor.sandbox.engine import Engine
 from pytest_harbor.sandbox.labels import OWNER_PID, PROJECT, Owner, has_expired
 from pytest_harbor.sandbox.state import State, try_lock
@@ -221,7 +224,7 @@ def _words(fault: Exception) -> str:
     return str(getattr(fault, "explanation", None) or fault)
 
 
-def _kept_file(engine: Engine, project: str) -> Any:
+def _kept_file(engine: Engine, project: str) -> Path:
     return State.of(engine.environment).folder("kept") / project
 
 
@@ -231,23 +234,27 @@ def _kept(engine: Engine) -> Iterator[str]:
 
 def _forget_dead_runs(engine: Engine) -> None:
     """Remove registrations that no watch looks after any more and whose groups are gone."""
-    import shutil
-
     from docker.errors import DockerException
 
-    for run in State.of(engine.environment).folder("runs").iterdir():
-        with contextlib.suppress(OSError, DockerException), (run / "watch.lock").open("wb") as lock:
-            if not try_lock(lock.fileno()):
-                continue
-            projects = [file.name for file in (run / "projects").iterdir()]
-            for project in projects:
-                engine_has = engine.api.containers(
-                    all=True, quiet=True, filters={"label": f"{PROJECT}={project}"}
-                )
-                if engine_has:
-                    break
-            else:
-                shutil.rmtree(run, ignore_errors=True)
+    state = State.of(engine.environment)
+    with (
+        contextlib.suppress(OSError, DockerException, SandboxError),
+        # with the gate held, no run is just about to begin
+        registry.gate(state),
+    ):
+        for run in state.folder("runs").iterdir():
+            with (run / "watch.lock").open("wb") as lock:
+                if try_lock(lock.fileno()) and not _has_groups(engine, run):
+                    shutil.rmtree(run, ignore_errors=True)
+
+
+def _has_groups(engine: Engine, run: Path) -> bool:
+    projects = run / "projects"
+    names = [file.name for file in projects.iterdir()] if projects.is_dir() else []
+    return any(
+        engine.api.containers(all=True, quiet=True, filters={"label": f"{PROJECT}={name}"})
+        for name in names
+    )
 
 
 def _remove_images(engine: Engine) -> None:

@@ -37,7 +37,7 @@ class Registry:
 
     def register(self, project: str) -> None:
         """Write a project down, and make sure that the run's watch is awake."""
-        with self._gate():
+        with gate(self._state):
             owners = self._state.folder(*self._run, "owners")
             projects = self._state.folder(*self._run, "projects")
             write_json(projects / project, {"owner": self._name})
@@ -53,9 +53,6 @@ class Registry:
         """Strike a project out: nothing of it is left, or it shall stay."""
         with contextlib.suppress(OSError):
             (self._state.root.joinpath(*self._run, "projects") / project).unlink()
-
-    def _gate(self) -> contextlib.AbstractContextManager[None]:
-        return self._state.lock("registry", Deadline.after(_PATIENCE, "registry"), poll=0.002)
 
     def _watch(self, *, ring: bool) -> None:
         """Start the watch unless it runs; a run without one is only swept by the next run."""
@@ -94,6 +91,11 @@ class Registry:
             ],
             setsid=True,
         )
+
+
+def gate(state: State) -> contextlib.AbstractContextManager[None]:
+    """Hold this while registrations, or the folders that they lie in, come or go."""
+    return state.lock("registry", Deadline.after(_PATIENCE, "registry"), poll=0.002)
 
 
 def _reap(pid: int) -> None:

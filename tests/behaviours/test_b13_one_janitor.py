@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import pytest
 from groups import PACKAGE
+
+from pytest_harbor.sandbox import janitor
+from pytest_harbor.sandbox.engine import Engine
+from pytest_harbor.sandbox.labels import Owner
+from pytest_harbor.sandbox.registry import Registry
+from pytest_harbor.sandbox.state import State
 
 WORKER = """
 import sys, os
@@ -81,3 +90,32 @@ def test_the_watch_knows_no_more_than_the_standard_library() -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.docker
+def test_a_sweep_beside_a_beginning_run_does_not_lose_it(tmp_path: Path) -> None:
+    """A run that registers its first group while another one sweeps up dead runs."""
+    state = State(tmp_path / "state")
+    engine = Engine({**os.environ, "PYTEST_HARBOR_STATE_DIR": str(state.root)})
+    over = threading.Event()
+
+    def sweep() -> None:
+        while not over.is_set():
+            janitor._forget_dead_runs(engine)
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    try:
+        for number in range(10):
+            registry = Registry(state, Owner.of_this_process(f"run-{number}"), os.environ)
+            registry.register("project")
+            assert (state.root / "runs" / f"run-{number}" / "projects" / "project").exists()
+            time.sleep(0.02)
+            assert (state.root / "runs" / f"run-{number}" / "projects" / "project").exists()
+            registry.forget("project")
+    finally:
+        over.set()
+        sweeper.join()
+        engine.close()
+        for pid in watches(state.root):
+            os.kill(int(pid), signal.SIGTERM)
