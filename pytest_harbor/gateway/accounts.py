@@ -71,6 +71,12 @@ class Account:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     players: dict[tuple[str, str], Provider] = field(default_factory=dict)
     """Providers that remember where a party is, by party and server."""
+    recorders: dict[str, Recorder] = field(default_factory=dict)
+
+    @property
+    def recording(self) -> str:
+        """The episode's name in a recording."""
+        return self.terms.recording or self.episode
 
     def spent(self) -> Spent | None:
         """The budget that is used up, the episode's own before the run's; None if there is none."""

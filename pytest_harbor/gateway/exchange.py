@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Final, cast
@@ -14,7 +15,7 @@ from pytest_harbor.gateway import prices
 from pytest_harbor.gateway.accounts import Door
 from pytest_harbor.gateway.faults import KINDS, Kind, kind_of
 from pytest_harbor.gateway.ledger import Call, Ended
-from pytest_harbor.gateway.outgoing import Outgoing
+from pytest_harbor.gateway.outgoing import Outgoing, encode
 from pytest_harbor.gateway.providers import (
     Answer,
     ProviderError,
@@ -74,16 +75,16 @@ class Exchange:
             return
         if self._door.recorder is not None:
             self._tape = self._door.recorder.tape(request)
-        asked = request.wire.ask_usage(request.body) if self._door.server.inject_usage else None
-        if asked is not None:
-            request = Request(**{**vars(request), "body": asked})
+        hide = False
+        if self._door.server.inject_usage and (asked := request.wire.ask_usage(request.body)):
+            request, hide = replace(request, with_usage=asked), True
         async with self._door.provider.answer(request, self._trace) as answer:
             if self._tape is not None:
                 self._tape.answered(answer)
             if answer.events is None:
                 await self._pass_whole(answer)
             else:
-                await self._pass_stream(answer, answer.events, hide=asked is not None)
+                await self._pass_stream(answer, answer.events, hide=hide)
 
     async def _pass_whole(self, answer: Answer) -> None:
         body = _json(answer.body)
@@ -120,8 +121,14 @@ class Exchange:
     async def _say_error(self, status: int, kind: Kind, message: str) -> None:
         """Give an error of the gateway's own, in the wire's shape, if nothing was given yet."""
         self._fail(kind, message)
-        if self._out.status is None:
-            await self._out.json(status, self._request.wire.error(status, kind, message))
+        if self._out.status is not None:
+            return
+        body = encode(self._request.wire.error(status, kind, message))
+        answer = Answer(status, {"content-type": "application/json"}, body)
+        if self._tape is not None:
+            self._tape.answered(answer)
+        self._enter(status)
+        await self._out.whole(status, answer.headers, body)
 
     def _fail(self, kind: Kind, message: str) -> None:
         message = self._door.account.ledger.redact(message)  # before it is cut

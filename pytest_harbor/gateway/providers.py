@@ -21,11 +21,18 @@ class Request:
     query: str = ""
     episode: str = ""
     party: str = ""
+    with_usage: Mapping[str, Any] | None = None
+    """The body with token counts asked for, where the client's does not."""
 
     @property
     def streams(self) -> bool:
         """Whether the client wants the answer as it comes."""
         return bool(self.body.get("stream"))
+
+    @property
+    def outgoing(self) -> Mapping[str, Any]:
+        """What a model server is asked."""
+        return self.body if self.with_usage is None else self.with_usage
 
 
 @dataclass(frozen=True)

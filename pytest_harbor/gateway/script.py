@@ -119,11 +119,13 @@ def _answer(rule: Rule, reply: Reply, request: Request) -> Answer:
     if fault.status is not None:
         return _fault(fault, fault.status, request)
     if fault.cut is not None:
-        parts = request.wire.events(reply, request.body) if request.streams else ()
+        parts = request.wire.events(reply, request.outgoing) if request.streams else ()
         return Answer(200, _STREAM, events=_cut(parts, fault.cut))
     if not request.streams:
         return Answer(200, _JSON, encode(request.wire.whole(reply)))
-    return Answer(200, _STREAM, events=_paced(request.wire.events(reply, request.body), rule.pace))
+    return Answer(
+        200, _STREAM, events=_paced(request.wire.events(reply, request.outgoing), rule.pace)
+    )
 
 
 def _fault(fault: Fault, status: int, request: Request) -> Answer:

@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -24,7 +25,8 @@ from pytest_harbor.gateway.host import Host
 from pytest_harbor.gateway.ledger import Call, Ledger, Summary, summarize
 from pytest_harbor.gateway.limits import Limit, Spending
 from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer
-from pytest_harbor.gateway.providers import Provider
+from pytest_harbor.gateway.providers import Provider, Recorder
+from pytest_harbor.gateway.recording import Recording, recording_file
 from pytest_harbor.gateway.upstream import Upstream
 from pytest_harbor.redaction import Redactor
 
@@ -38,6 +40,8 @@ class Gateway:
         run_budget: what all episodes may spend together, over all workers that share a folder.
         shared: a folder that the workers of a run share; None when there is one process.
         secrets: further values that no ledger and no recording may hold.
+        record: a folder to keep each party's exchanges in.
+        replay: a folder of recorded exchanges; every call is answered from it, no key is needed.
         environment: where keys are looked up; the operator's own by default.
     """
 
@@ -46,12 +50,16 @@ class Gateway:
         *,
         run_budget: Budget = UNLIMITED,
         shared: Path | None = None,
+        record: Path | None = None,
+        replay: Path | None = None,
         secrets: Iterable[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._run_budget = run_budget
         self._run = Spending(shared)
         self._shared = shared
+        self._record = record
+        self._replay = replay
         self._environment = os.environ if environment is None else environment
         self._secrets = set(secrets)
         self._redactor = Redactor(self._secrets)
@@ -118,15 +126,8 @@ class Gateway:
                 raise HarborError(
                     f"episode {episode!r} is under way at the gateway; revoke it first"
                 )
-            account = Account(
-                episode=episode,
-                terms=terms,
-                ledger=Ledger(terms.ledger, lambda: self._redactor, before.ledger.calls)
-                if before
-                else Ledger(terms.ledger, lambda: self._redactor),
-                run=self._run,
-                run_budget=self._run_budget,
-            )
+            ledger = Ledger(terms.ledger, self._get_redactor, before.ledger.calls if before else ())
+            account = Account(episode, terms, ledger, self._run, self._run_budget)
             if before is not None:
                 account.spending, account.refused = before.spending, before.refused
             self._accounts[episode] = account
@@ -148,16 +149,21 @@ class Gateway:
         if not _NAME.fullmatch(party):
             raise RecipeError(f"{party!r} is no name for a party: letters, digits, . _ - only")
         base = base_url or self.url
+        if self._replay is not None:
+            server = replace(server, provider="replay", recording=self._replay)
         with self._lock:
-            if episode not in self._accounts or not self._accounts[episode].is_open:
-                known = self._accounts.get(episode)
-                self.begin(episode, known.terms if known else Terms())
-            account = self._accounts[episode]
-            door = Door(
-                new_secret(), account, party, server, self._provider(account, party, server)
-            )
+            account = self._open_account(episode)
+            provider = self._provider(account, party, server)
+            recorder = self._recorder(account, party)
+            door = Door(new_secret(), account, party, server, provider, recorder)
             self._doors[door.secret] = door
         return Access(base, door.secret)
+
+    def _open_account(self, episode: str) -> Account:
+        known = self._accounts.get(episode)
+        if known is None or not known.is_open:
+            self.begin(episode, known.terms if known else Terms())
+        return self._accounts[episode]
 
     def step(self, episode: str, name: str | None) -> None:
         """Say which step of the episode is under way; calls that begin now are entered under it."""
@@ -180,6 +186,12 @@ class Gateway:
         """The sums of an episode, or of one party in it."""
         calls = self.calls(episode)
         return summarize(call for call in calls if party in (None, call.party))
+
+    def unreplayed(self, episode: str) -> dict[str, int]:
+        """Recorded exchanges that were not asked for, by party; only parties with some."""
+        players = self._account(episode).players
+        left = {party: getattr(player, "left", 0) for (party, _), player in players.items()}
+        return {party: number for party, number in left.items() if number}
 
     def revoke(self, episode: str) -> Summary:
         """Close the episode's addresses and break off its calls; afterwards the sums are final."""
@@ -207,13 +219,24 @@ class Gateway:
             return self._upstreams[mark]
         place = (party, mark)
         if place not in account.players:
-            account.players[place] = _player(server)
+            account.players[place] = _player(account, party, server)
         return account.players[place]
+
+    def _recorder(self, account: Account, party: str) -> Recorder | None:
+        if self._record is None:
+            return None
+        if party not in account.recorders:
+            file = recording_file(self._record, account.recording, party)
+            account.recorders[party] = Recording(file, party, self._get_redactor)
+        return account.recorders[party]
 
     def _upstream(self, server: ModelServer) -> Upstream:
         key = server.read_key(self._environment)
         self._hide(filter(None, (key, *server.secrets)))
         return Upstream(server, key, Limit(server.name, server.concurrency, self._shared))
+
+    def _get_redactor(self) -> Redactor:
+        return self._redactor
 
     def _hide(self, secrets: Iterable[str]) -> None:
         self._secrets.update(secrets)
@@ -223,10 +246,14 @@ class Gateway:
         await asyncio.gather(*(each.close() for each in self._upstreams.values()))
 
 
-def _player(server: ModelServer) -> Provider:
-    from pytest_harbor.gateway.script import Scripted
+def _player(account: Account, party: str, server: ModelServer) -> Provider:
+    if server.provider == "script":
+        from pytest_harbor.gateway.script import Scripted
 
-    return Scripted(server)
+        return Scripted(server)
+    from pytest_harbor.gateway.replay import Replayed
+
+    return Replayed(recording_file(server.recording or Path(), account.recording, party))
 
 
 async def _break_off(account: Account) -> None:

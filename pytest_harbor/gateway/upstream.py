@@ -125,7 +125,7 @@ class Upstream:
 
     def _outgoing(self, client: httpx2.AsyncClient, request: Request) -> httpx2.Request:
         server, wire = self._server, request.wire
-        body = merge(request.body, {"model": server.model} if server.model else {})
+        body = merge(request.outgoing, {"model": server.model} if server.model else {})
         body = merge(body, server.extra_body)
         headers = {name: value for name, value in request.headers.items() if name in FORWARDED}
         if wire.name == "messages":
