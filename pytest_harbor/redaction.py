@@ -39,8 +39,10 @@ class Redactor:
         for spelling in self._spellings:
             text = text.replace(spelling, MASK)
         for shape in _SHAPES:
-            if any(hint in text for hint in shape.hints):
-                text = shape.pattern.sub(shape.mask, text)
+            for hint in shape.hints:
+                if hint in text:
+                    text = shape.pattern.sub(shape.mask, text)
+                    break
         return text
 
     def bytes(self, body: bytes) -> bytes:

@@ -1,7 +1,4 @@
-"""Episodes made by hand, for tests of what reads results: small ones, and a whole job.
-
-``python tests/sample_job.py FOLDER`` writes the job and its HTML report, to be looked at.
-"""
+"""Episodes made by hand, for tests of what reads results. sample_run.py makes a whole run."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _rewrite(
         here = [replace(each, key=key) for each, key in found if key is not None]
         if here:
             _rewrite_suite(suite, here, root, redactor)
-            _add_run_properties(suite, here)
+            _add_run_properties(suite, here, redactor)
         placed += len(here)
     _count(document)
     _write(xml, document)
@@ -197,18 +197,20 @@ def _rows(
     return [_redacted(row, redactor) for row in (task, *new)]
 
 
-def _redacted(row: ET.Element, redactor: Redactor) -> ET.Element:
-    """Without secrets; the row's own attributes are its identity and stay."""
-    for element in row.iter():
+def _redacted(parent: ET.Element, redactor: Redactor) -> ET.Element:
+    """Without secrets; a testcase's own attributes are its identity and stay."""
+    for element in parent.iter():
         if element.text:
             element.text = redactor.text(element.text)
-        if element is not row:
+        if element is not parent:
             for name, value in element.attrib.items():
                 element.set(name, redactor.text(value))
-    return row
+    return parent
 
 
-def _add_run_properties(suite: ET.Element, episodes: Sequence[_Episode]) -> None:
+def _add_run_properties(
+    suite: ET.Element, episodes: Sequence[_Episode], redactor: Redactor
+) -> None:
     """What the run came to, on the suite; Jenkins and others read it there."""
     results = [each.result for each in episodes if each.result is not None]
     sums = totals(results)
@@ -231,6 +233,7 @@ def _add_run_properties(suite: ET.Element, episodes: Sequence[_Episode]) -> None
         suite.remove(each)
         before.append(each)
     add_properties(suite, [before], properties)
+    _redacted(suite[0], redactor)
 
 
 def _count(document: ET.Element) -> None:

@@ -24,7 +24,10 @@ def clean(text: object) -> str:
 
     ``\x00`` becomes ``#x00``, as pytest writes it.
     """
-    return _BIDI.sub(_visible, escape(_ESCAPES.sub("", str(text))))
+    raw = str(text)
+    if raw.isascii() and raw.isprintable():
+        return raw
+    return _BIDI.sub(_visible, escape(_ESCAPES.sub("", raw)))
 
 
 def escape(text: str) -> str:
@@ -38,8 +41,10 @@ def _visible(match: re.Match[str]) -> str:
 
 def log_text(text: str) -> str:
     """A terminal's output as it was left on the screen: a progress bar is its last state."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return clean("\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines))
+    if "\r" in text:
+        lines = text.replace("\r\n", "\n").split("\n")
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
+    return clean(text)
 
 
 def one_line(text: object, limit: int = 300) -> str:

@@ -1,0 +1,47 @@
+"""B90: a reader sees for each step whether the user was asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from page_tools import episodes, read_page
+from sample_job import episode, interval, step, write
+
+from pytest_harbor.episode.result import GrantRecord, TurnRecord
+from pytest_harbor.report.html import write_report
+
+GRANT = GrantRecord(name="user-server", mode="required", reachable=True, tools=("ask_user",))
+
+
+def chips(folder: Path, *turns: TurnRecord, files: dict[str, str] | None = None) -> list[str]:
+    steps = [step(f"s{n}", n, turn=turn, grants=(GRANT,)) for n, turn in enumerate(turns)]
+    result = episode(steps=steps)
+    write(folder, result, files)
+    write_report(folder, folder / "r.html", [result])
+    [row] = episodes(read_page(folder / "r.html"))
+    return [
+        " ".join(chip.text for chip in each.all("span", class_="chip"))
+        for each in row.all("details", class_="step")
+    ]
+
+
+def turn(**changes: object) -> TurnRecord:
+    return TurnRecord.model_validate({"ran": interval(1), "ended": "exited", **changes})
+
+
+def test_b90_calls_are_counted_from_the_transcript(tmp_path: Path) -> None:
+    call = {"tool_call_id": "1", "function_name": "mcp__user-server__ask_user", "arguments": {}}
+    asked = {"steps": [{"source": "agent", "message": "", "tool_calls": [call]}] * 3}
+    quiet = {"steps": [{"source": "agent", "message": "done"}]}
+    files = {"a.json": json.dumps(asked), "b.json": json.dumps(quiet)}
+    found = chips(tmp_path, turn(trajectory="a.json"), turn(trajectory="b.json"), files=files)
+    assert found == ["ask_user: 3 calls", "ask_user: 0 calls"]
+
+
+def test_b90_an_agent_without_transcript_may_be_counted_for(tmp_path: Path) -> None:
+    assert chips(tmp_path, turn(extra={"mcp_calls": {"ask_user": 1}})) == ["ask_user: 1 call"]
+
+
+def test_b90_what_nobody_counted_is_not_called_zero(tmp_path: Path) -> None:
+    assert chips(tmp_path, turn()) == [""]
