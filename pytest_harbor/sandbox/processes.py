@@ -8,9 +8,9 @@ only when somebody has to be killed, and a helper with tools of its own when tha
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pytest_harbor.errors import SandboxError
@@ -24,6 +24,9 @@ _COLUMNS: Final = "-o pid,ppid,uid,etimes,nlwp,stat,args"
 
 OURS: Final = "pytest-harbor."
 """How the labels begin by which the janitor knows what to clear away."""
+
+_START_SECONDS: Final = 2.0
+"""How long the engine's init may take to start the one command that it is there for."""
 
 _SLACK: Final = 2.0
 """Seconds by which two ages of a process may disagree, as ps counts whole ones."""
@@ -72,6 +75,9 @@ class Processes:
         """
         taken = time.monotonic()
         living = self._living()
+        while self._is_starting(living) and time.monotonic() - taken < _START_SECONDS:
+            time.sleep(0.02)
+            living = self._living()
         self._container.first_birth = None
         self._base = _Baseline(taken, living, self._lone(living))
 
@@ -93,8 +99,12 @@ class Processes:
             if not found:
                 break
             killed.update((process.pid, process) for process in found)
-            kill(deadline)
-            found = self._settle()
+            is_certain = kill(deadline)
+            found, spared = self._settle()
+            killed = {pid: process for pid, process in killed.items() if pid not in spared}
+            if is_certain:
+                self._adopt(found)
+                found = ()
             if deadline.expired:
                 break
         if found:
@@ -163,20 +173,37 @@ class Processes:
         living = self._living()
         return not self._strangers(living) and _threads(living) == tasks == self._tasks()
 
-    def _settle(self) -> tuple[Process, ...]:
-        """Wait a moment for the killed to be gone, and return who is not."""
+    def _settle(self) -> tuple[tuple[Process, ...], Collection[int]]:
+        """Wait a moment for the killed to be gone; returns survivors, and all that live."""
         for pause in (0.01, 0.02, 0.04, 0.08, 0.16, 0.32):
             if self.is_quiet():
-                return ()
+                return (), ()
             if not self._survivors(self._living()):
                 break
             time.sleep(pause)
-        return self._look_closely()
+        with self._held_still():
+            living = self._living()
+        return self._survivors(living), living
 
     def _look_closely(self) -> tuple[Process, ...]:
         """Strangers in a container that is held still, so that none slips through the listing."""
         with self._held_still():
-            return self._survivors(self._living())
+            return self._strangers(self._living())
+
+    def _adopt(self, found: tuple[Process, ...]) -> None:
+        """Count more processes to the baseline.
+
+        They began after it and before any command of ours, by the kernel's word: a server that
+        the group was still starting.
+        """
+        base = self._baseline()
+        passed = int(time.monotonic() - base.taken)
+        more = {one.pid: replace(one, age=one.age - passed) for one in found}
+        self._base = _Baseline(base.taken, {**base.processes, **more}, None)
+
+    def _is_starting(self, living: Mapping[int, Process]) -> bool:
+        """Whether the engine's init has not even started its child."""
+        return bool(self._container.facts["HostConfig"].get("Init")) and len(living) == 1
 
     def _strangers(self, living: Mapping[int, Process]) -> tuple[Process, ...]:
         return tuple(process for process in living.values() if not self._is_ours(process))
@@ -245,10 +272,10 @@ class Processes:
         with self._container.translated("limiting its processes"):
             api.post(url, json={"PidsLimit": limit}, timeout=api.timeout).raise_for_status()
 
-    def _kill_inside(self, deadline: Deadline) -> None:
-        """Kill with the container's own shell, which costs one command."""
+    def _kill_inside(self, deadline: Deadline) -> bool:
+        """Kill with the container's own shell, which costs one command; its word is nothing."""
         if (first := self._container.first_birth) is None:
-            return
+            return False
         limit = Deadline.after(2, "killing inside").sooner(deadline)
         argv = [str(first.ticks), ""]
         # a shell that was tampered with is no reason to stop: there is the helper
@@ -258,15 +285,18 @@ class Processes:
         ):
             command.wait(1 << 16)
         self._container.check_alive("killing processes")
+        return False
 
-    def _kill_from_helper(self, deadline: Deadline) -> None:
+    def _kill_from_helper(self, deadline: Deadline) -> bool:
         """Kill from a container of its own, with a fresh copy of the image's shell.
 
         It shares main's process ids and nothing else: its file system is the image's, and its
-        limits are its own, so that it can work while nothing is born in main.
+        limits are its own, so that it can work while nothing is born in main. Returns whether it
+        saw with its own eyes that nobody is left who is younger than our first command.
         """
         if (first := self._container.first_birth) is None:
-            return
+            return False
+        limit = Deadline.after(20).sooner(deadline)
         facts, api = self._container.facts, self._container.engine.api
         labels = facts["Config"]["Labels"] or {}
         with self._container.translated("killing from a helper container"):
@@ -287,11 +317,10 @@ class Processes:
             try:
                 with self._no_births():
                     api.start(helper)
-                    api.wait(
-                        helper, timeout=int(Deadline.after(20).sooner(deadline).remaining() or 1)
-                    )
+                    answer = api.wait(helper, timeout=int(limit.remaining() or 0) + 1)
             finally:
                 api.remove_container(helper, force=True, v=True)
+        return answer["StatusCode"] == 0
 
 
 def _threads(living: Mapping[int, Process]) -> int:

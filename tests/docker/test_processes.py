@@ -92,8 +92,8 @@ LEFTOVERS = {
 @pytest.mark.parametrize("kind", LEFTOVERS)
 def test_leftovers_die_and_are_named(box: Container, kind: str) -> None:
     script, expected = LEFTOVERS[kind]
-    before = commands(box)
     processes = started(box)
+    before = commands(box)
     leave(box, script)
     assert processes.strangers()
     killed = processes.sweep(soon())
@@ -122,6 +122,45 @@ def test_what_a_server_starts_anew_is_its_own_affair() -> None:
         killed = processes.sweep(soon())
         assert "sleep 1002" in killed
         assert "sleep 1002" in commands(box)
+
+
+def test_a_server_that_was_still_starting_is_the_groups_own() -> None:
+    """Born after the baseline, but before any command of ours: the kernel's clock tells."""
+    slow = ("sh", "-c", "sleep 0.4; setsid sleep 1003 & sleep 1004")
+    with a_box(slow) as box:
+        box.put([Entry("/logs", None)])
+        processes = Processes(box)
+        processes.take_baseline()
+        time.sleep(1)
+        leave(box, "sleep 2000 &")
+        assert processes.sweep(soon()) == ("sleep 2000",)
+        assert {"sleep 1003", "sleep 1004"} <= set(commands(box))
+        assert processes.sweep(soon()) == ()
+
+
+def test_a_detached_server_that_was_still_starting_is_adopted() -> None:
+    """Nothing but the kernel's clock vouches for it, and only a helper can be believed on that."""
+    slow = ("sh", "-c", "sleep 0.4; (setsid sleep 1003 &); exec sleep 1004")
+    with a_box(slow) as box:
+        box.put([Entry("/logs", None)])
+        processes = Processes(box)
+        processes.take_baseline()
+        time.sleep(1)
+        leave(box, "sleep 2000 &")
+        assert processes.sweep(soon()) == ("sleep 2000",)
+        assert {"sleep 1003", "sleep 1004"} <= set(commands(box))
+        assert processes.strangers() == ()
+        assert processes.is_quiet()
+
+
+def test_a_baseline_taken_in_the_first_moment() -> None:
+    for _ in range(4):
+        with a_box() as box:
+            processes = Processes(box)
+            processes.take_baseline()
+            box.put([Entry("/logs", None)])
+            leave(box, "sleep 2000 &")
+            assert processes.sweep(soon()) == ("sleep 2000",)
 
 
 def test_a_killed_server_does_not_hide_a_stranger(box: Container) -> None:
@@ -181,7 +220,7 @@ def test_what_cannot_be_killed_stops_the_episode(
 ) -> None:
     processes = started(box)
     leave(box, "sleep 2000 &")
-    monkeypatch.setattr("pytest_harbor.sandbox.reap.KILL", "exit 0")
+    monkeypatch.setattr("pytest_harbor.sandbox.reap.KILL", "exit 1")
     with pytest.raises(SandboxError, match=r"sleep 2000.*Nothing is graded") as caught:
         processes.sweep(soon())
     assert caught.value.outcome == "cleaning_failed"
