@@ -38,6 +38,43 @@ GIVES_1 = "echo 1 > /logs/verifier/reward.txt"
 GIVES_0 = "echo 0 > /logs/verifier/reward.txt"
 GIVES_WHAT_STANDS_IN_APP = "cat /app/reward > /logs/verifier/reward.txt"
 
+USER = """
+[[environment.mcp_servers]]
+name = "user-server"
+transport = "streamable-http"
+url = "http://user-server:8000/mcp"
+"""
+"""What a task.toml says of the simulated user of :data:`USER_FILES`."""
+
+USER_FILES = {
+    "environment/docker-compose.yaml": """
+services:
+  main: {}
+  user-server:
+    build: ./user
+    init: true
+    environment:
+      LATE: ${LATE:-0}
+      TOOLS: ${TOOLS:-ask_user}
+      LISTENS: ${LISTENS:-yes}
+""",
+    "environment/user/Dockerfile": "FROM python:3.12-slim\nCOPY server.py /\n"
+    'CMD ["python3", "/server.py"]\n',
+    "environment/user/server.py": (Path(__file__).parent / "small_user.py").read_text(),
+}
+"""A user that counts how often it was asked, listens late or never, and dies when it is told to."""
+
+ASK = """
+ask() {
+    url=${USER_SERVER_URL#http://}; place=${url%%/*}
+    body='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask_user","arguments":{}}}'
+    exec 3<> /dev/tcp/${place%:*}/${place#*:}
+    printf 'POST /mcp HTTP/1.0\\r\\nContent-Length: %d\\r\\n\\r\\n%s' ${#body} "$body" >&3
+    cat <&3 | tail -n 1
+}
+"""
+"""A shell function that asks the user of :data:`USER_FILES` and prints what it says."""
+
 Files = dict[str, str | bytes | None]
 
 

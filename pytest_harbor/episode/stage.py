@@ -11,7 +11,7 @@ from pytest_harbor.episode.budgets import setup_budget
 from pytest_harbor.episode.plan import Plan
 from pytest_harbor.episode.record import EpisodeRecord
 from pytest_harbor.episode.result import GrantRecord
-from pytest_harbor.errors import SandboxError
+from pytest_harbor.errors import AgentError, SandboxError
 from pytest_harbor.sandbox.container import Container
 from pytest_harbor.sandbox.group import Group
 from pytest_harbor.sandbox.processes import Processes
@@ -75,9 +75,7 @@ def open_stage(
             where = "[environment.healthcheck]"
             wait_until_healthy(main, environment.healthcheck, None, where, outcome="start_failed")
     with record.phase("agent-setup"):
-        budget = setup_budget(plan.recipe)
-        account = plan.task.config.agent.user
-        plan.agent.setup(main, user=account, deadline=Deadline.after(budget, "agent setup"))
+        _set_up_agent(plan, main)
     with record.phase("grants"):
         recipe = plan.recipe
         seen = try_grants(
@@ -87,6 +85,14 @@ def open_stage(
     processes.take_baseline()
     user = user or find_user(plan.grants, group)
     return Stage(plan, record, group, main, ground, processes, seen, user)
+
+
+def _set_up_agent(plan: Plan, main: Container) -> None:
+    """Let the agent prepare, under a budget of its own (B24)."""
+    deadline = Deadline.after(setup_budget(plan.recipe), "agent setup")
+    plan.agent.setup(main, user=plan.task.config.agent.user, deadline=deadline)
+    if deadline.expired:
+        raise AgentError(f"{plan.agent.name} was not set up in time: {deadline.describe()}")
 
 
 def _make_workdir(main: Container) -> None:

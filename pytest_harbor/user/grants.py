@@ -174,11 +174,16 @@ def _wait_for_listener(url: str, shown: str, deadline: Deadline) -> None:
 
 
 def _patiently(greet: Callable[[], Handshake], deadline: Deadline) -> Handshake:
-    """Greet again until it works or the time is up; then the last trouble is the answer."""
+    """Greet again until it works or the time is up; then the last trouble is the answer.
+
+    The greeting that the deadline cuts short knows nothing of why the ones before it failed.
+    """
+    trouble: UserError | None = None
     while True:
         try:
             return greet()
-        except UserError:
+        except UserError as error:
             if deadline.expired:
-                raise
+                raise trouble or error from None
+            trouble = error
             time.sleep(_PAUSE)
