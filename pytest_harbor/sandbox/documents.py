@@ -185,10 +185,12 @@ def hasten_healthchecks(
 
     ``start_interval`` does nothing without a ``start_period``; that gets all the time in which
     probes may fail, so that ``interval`` counts only afterwards. Then nobody waits for a verdict
-    any more, and a probe in Python costs 0.15 CPU seconds. ``of_images`` holds, by service, the
-    healthcheck of its image. Returns, by service, the seconds in which probes may fail.
+    any more, and a probe in Python costs 0.15 CPU seconds. Where Compose itself waits, the engine
+    must give its verdict in the task's own time. ``of_images`` holds, by service, the healthcheck
+    of its image. Returns, by service, the seconds in which probes may fail.
     """
     allowed: dict[str, float] = {}
+    awaited = _awaited(document)
     for name, service in document["services"].items():
         check = service.get("healthcheck") or {}
         image = of_images.get(name) or {}
@@ -198,12 +200,25 @@ def hasten_healthchecks(
         ):
             continue
         allowed[name] = patience(check, image)
-        check["start_period"] = f"{allowed[name]:g}s"
         if "start_interval" not in check and not image.get("StartInterval"):
             check["start_interval"] = PROBE_WHILE_STARTING
-        check["interval"] = f"{max(interval(check, image), PROBE_WHEN_HEALTHY):g}s"
+        if name not in awaited:
+            check["start_period"] = f"{allowed[name]:g}s"
+            check["interval"] = f"{max(interval(check, image), PROBE_WHEN_HEALTHY):g}s"
+        elif "start_period" not in check and not image.get("StartPeriod"):
+            check["start_period"] = f"{allowed[name]:g}s"
         service["healthcheck"] = check
     return allowed
+
+
+def _awaited(document: Document) -> frozenset[str]:
+    """Services for whose health Compose waits before it starts another one."""
+    return frozenset(
+        name
+        for service in document["services"].values()
+        for name, dependency in (service.get("depends_on") or {}).items()
+        if dependency.get("condition") == "service_healthy"
+    )
 
 
 def interval(check: Mapping[str, Any], image: Mapping[str, Any]) -> float:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from pytest_harbor.errors import SandboxError
 from pytest_harbor.sandbox import registry
 from pytest_harbor.sandbox.engine import Engine
-from pytest_harbor.sandbox.labels import OWNER_PID, PROJECT, Owner, has_expired
+from pytest_harbor.sandbox.labels import OWNER_PID, PROJECT, Owner, birth_of, has_expired
 from pytest_harbor.sandbox.state import State, try_lock
 from pytest_harbor.task.timeouts import Deadline
 
@@ -233,7 +233,7 @@ def _kept(engine: Engine) -> Iterator[str]:
 
 
 def _forget_dead_runs(engine: Engine) -> None:
-    """Remove registrations that no watch looks after any more and whose groups are gone."""
+    """Remove registrations that no watch looks after and whose groups are gone, and documents."""
     from docker.errors import DockerException
 
     state = State.of(engine.environment)
@@ -246,6 +246,9 @@ def _forget_dead_runs(engine: Engine) -> None:
             with (run / "watch.lock").open("wb") as lock:
                 if try_lock(lock.fileno()) and not _has_groups(engine, run):
                     shutil.rmtree(run, ignore_errors=True)
+        for folder in state.folder("tmp").glob("compose-*-*"):
+            if birth_of(int(folder.name.split("-")[1])) is None:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_groups(engine: Engine, run: Path) -> bool:

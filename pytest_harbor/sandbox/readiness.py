@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 _LOG_CHARS: Final = 2000
+_RESTARTS: Final = 3
+"""How often a service may come back before it counts as failed."""
+
 _NEVER: Final = "0001-01-01T00:00:00Z"
 
 
@@ -28,6 +31,7 @@ class ServiceState:
     probes: tuple[tuple[int, str], ...] = ()
     """Exit code and output of the last probes."""
     restarts_by_itself: bool = False
+    restarts: int = 0
 
     @classmethod
     def of(cls, service: str, seen: Mapping[str, Any]) -> ServiceState:
@@ -35,13 +39,15 @@ class ServiceState:
         state = seen["State"]
         health = state.get("Health") or {}
         started = str(state.get("StartedAt") or _NEVER)
-        ended = not state["Running"] and started != _NEVER
+        # while the engine waits to restart it, it says "Running" and "Restarting"
+        alive = bool(state["Running"]) and not state.get("Restarting")
+        ended = not alive and started != _NEVER
         policy = ((seen.get("HostConfig") or {}).get("RestartPolicy") or {}).get("Name")
         return cls(
             service=service,
             container_id=str(seen["Id"]),
             status=str(state.get("Status", "")),
-            running=bool(state["Running"]) and not state.get("Restarting"),
+            running=alive,
             exit_code=int(state["ExitCode"]) if ended else None,
             oom_killed=bool(state.get("OOMKilled")),
             health=None if health.get("Status") in (None, "none") else str(health["Status"]),
@@ -50,6 +56,7 @@ class ServiceState:
                 (int(probe["ExitCode"]), str(probe["Output"])) for probe in health.get("Log") or ()
             ),
             restarts_by_itself=policy in ("always", "unless-stopped", "on-failure"),
+            restarts=int(seen.get("RestartCount") or 0),
         )
 
     @property
@@ -57,7 +64,8 @@ class ServiceState:
         """What happened to it, with the health log's last word."""
         if not self.running and self.exit_code is not None:
             killed = ", killed for lack of memory" if self.oom_killed else ""
-            return f"ended with exit code {self.exit_code}{killed}"
+            again = f", again after {self.restarts} restarts" if self.restarts else ""
+            return f"ended with exit code {self.exit_code}{killed}{again}"
         if self.health in ("unhealthy", "starting") and self.probes:
             code, output = self.probes[-1]
             said = output.strip()[-_LOG_CHARS:] or "no output"
@@ -83,8 +91,10 @@ def verdict(
             return "ready"
         last_failed = bool(state.probes) and state.probes[-1][0] != 0
         return "failed" if state.health == "unhealthy" or (overdue and last_failed) else "wait"
-    if state.exit_code is None or state.restarts_by_itself:
+    if state.exit_code is None:
         return "wait"
+    if state.restarts_by_itself:
+        return "wait" if state.restarts < _RESTARTS else "failed"
     return "ready" if state.exit_code == 0 and state.service != "main" else "failed"
 
 

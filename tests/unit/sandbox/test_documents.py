@@ -189,6 +189,15 @@ def test_probes_are_frequent_until_healthy_and_seldom_then(
     assert (got["interval"], got["start_period"]) == (interval, f"{allowed:g}s")
 
 
+def test_where_compose_waits_the_task_decides_when_to_give_up() -> None:
+    check = {**PROBE, "interval": "1s", "retries": 5}
+    waits = {"depends_on": {"db": {"condition": "service_healthy"}}}
+    made = document({}, db={"healthcheck": dict(check)}, api=waits)
+    assert docs.hasten_healthchecks(made, {}) == {"db": 5}
+    expected = {**check, "start_interval": "100ms", "start_period": "5s"}
+    assert made["services"]["db"]["healthcheck"] == expected
+
+
 @pytest.mark.parametrize(
     ("check", "image"),
     [

@@ -7,13 +7,16 @@ import pytest
 from pytest_harbor.sandbox.readiness import ServiceState, trouble, verdict
 
 
-def state(service: str = "db", policy: str = "no", **changes: Any) -> ServiceState:
+def state(
+    service: str = "db", policy: str = "no", restarts: int = 0, **changes: Any
+) -> ServiceState:
     seen = {
         "Status": "running", "Running": True, "Restarting": False, "ExitCode": 0,
         "OOMKilled": False, "StartedAt": "2026-01-02T03:04:05.678901234Z",
     }  # fmt: skip
     host = {"RestartPolicy": {"Name": policy}}
-    return ServiceState.of(service, {"Id": "id", "State": seen | changes, "HostConfig": host})
+    whole = {"Id": "id", "State": seen | changes, "HostConfig": host, "RestartCount": restarts}
+    return ServiceState.of(service, whole)
 
 
 def health(status: str, *codes: int) -> dict[str, Any]:
@@ -44,6 +47,7 @@ CREATED: dict[str, Any] = {
         (state(**ENDED, ExitCode=3), False, "failed"),
         (state(**ENDED, ExitCode=3, policy="on-failure"), False, "wait"),
         (state(Restarting=True, Status="restarting", policy="always"), False, "wait"),
+        (state(Restarting=True, ExitCode=1, policy="always", restarts=3), False, "failed"),
         (state("main", **ENDED), False, "failed"),
     ],
 )
