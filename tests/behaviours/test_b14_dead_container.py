@@ -49,7 +49,7 @@ def test_a_wrapper_that_was_killed_is_no_dead_container() -> None:
 def test_a_container_that_dies_between_two_commands() -> None:
     with a_box() as box:
         bench = Bench(box)
-        bench.turn("(sleep 0.3; kill 1) & true")
+        bench.turn("(sleep 1; kill 1) & true")
         say(box, "true")
         while box.state().running:
             pass
