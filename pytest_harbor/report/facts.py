@@ -13,7 +13,7 @@ from typing import Literal
 
 from pytest_harbor.episode.result import EpisodeResult, GrantRecord, StepResult
 from pytest_harbor.report.episodes import tokens_of
-from pytest_harbor.report.text import count, decimal, duration, money, reward
+from pytest_harbor.report.text import count, decimal, duration, money, number_of, reward
 from pytest_harbor.report.transcript import Transcript, is_call_of
 
 Tone = Literal["bad", "warn", "broken", "quiet"]
@@ -76,8 +76,13 @@ def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def step_chips(step: StepResult, chat: Transcript | None) -> Iterator[Chip]:
-    """What is worth a remark at a glance; nothing of a step that simply went well."""
+def step_chips(
+    step: StepResult, chat: Transcript | None, asked: int | None = None
+) -> Iterator[Chip]:
+    """What is worth a remark at a glance; nothing of a step that simply went well.
+
+    ``asked`` is how often the user's own log says it was asked in this step.
+    """
     turn = step.turn
     if turn is not None and turn.ended != "exited":
         yield Chip("agent timeout" if turn.ended == "timeout" else "agent error", "warn")
@@ -92,16 +97,18 @@ def step_chips(step: StepResult, chat: Transcript | None) -> Iterator[Chip]:
     if step.hygiene.tampering:
         yield Chip("tampering", "bad")
     if step.warnings:
-        yield Chip(_number(len(step.warnings), "warning"), "warn")
-    for text in _talk(step, chat):
+        yield Chip(number_of(len(step.warnings), "warning"), "warn")
+    for text in _calls(step, chat, asked):
         yield Chip(text)
 
 
-def _talk(step: StepResult, chat: Transcript | None) -> Iterator[str]:
+def _calls(step: StepResult, chat: Transcript | None, asked: int | None) -> Iterator[str]:
     """How often each granted tool was called, where that is known (B90)."""
     calls = _granted_calls(step, chat)
+    if not calls and asked is not None:
+        calls = {next(iter(granted_tools(step.grants)), "user"): asked}
     for tool, number in calls.items():
-        yield f"{tool}: {_number(number, 'call')}"
+        yield f"{tool}: {number_of(number, 'call')}"
 
 
 def _granted_calls(step: StepResult, chat: Transcript | None) -> dict[str, int]:
@@ -131,7 +138,9 @@ def step_facts(step: StepResult, chat: Transcript | None) -> Iterator[Fact]:
         ]
         yield Fact("Tool calls", ", ".join(calls))
     if chat is not None and chat.copied:
-        yield Fact("Copied", f"{_number(chat.copied, 'message')} from an earlier session, left out")
+        yield Fact(
+            "Copied", f"{number_of(chat.copied, 'message')} from an earlier session, left out"
+        )
     yield from _grade_facts(step)
     for grant in step.grants:
         yield Fact(f"MCP {grant.name}", _grant(grant))
@@ -226,7 +235,3 @@ def episode_facts(result: EpisodeResult) -> Iterator[Fact]:
 
 def _shell(text: str) -> str:
     return text if re.fullmatch(r"[\w./:@%+=-]+", text) else "'" + text.replace("'", "'\\''") + "'"
-
-
-def _number(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"

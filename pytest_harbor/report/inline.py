@@ -78,7 +78,13 @@ class Budget:
             return None
         self._kept_free[rank] -= expected
         free = self._left - sum(n for each, n in self._kept_free.items() if each < rank)
-        packed = pack(data())
+        return self._spend(pack(data()), free)
+
+    def take_first(self, data: Any) -> str | None:
+        """Packed data that go before every log, as long as anything fits."""
+        return self._spend(pack(data), self._left)
+
+    def _spend(self, packed: str, free: int) -> str | None:
         if len(packed) > free:
             return None
         self._left -= len(packed)

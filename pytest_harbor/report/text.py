@@ -56,6 +56,20 @@ def one_line(text: object, limit: int = 300) -> str:
     return first if first == whole else f"{first} …"
 
 
+def head_and_tail(text: str, limit: int) -> str:
+    """A text within its limit; what is left out in the middle is said."""
+    if len(text) <= limit:
+        return text
+    tail = limit // 3
+    left = len(text) - limit
+    return f"{text[: limit - tail]}\n… {left:,} characters not shown …\n{text[-tail:]}"
+
+
+def number_of(number: int, thing: str) -> str:
+    """``1 call``, ``2,000 calls``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def decimal(number: float) -> str:
     """A number as a plain decimal, without exponent or the dust of float sums."""
     return format(Decimal(repr(round(number, 9) if isinstance(number, float) else number)), "f")

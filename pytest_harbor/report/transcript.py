@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_harbor.report.text import count, log_text, money
+from pytest_harbor.report.text import count, head_and_tail, log_text, money, number_of
 
 FILE_LIMIT = 16_000_000
 """Larger files are not parsed; they are shown as text."""
@@ -40,7 +40,7 @@ class Transcript:
     def title(self) -> str:
         """What is in it, in a few words."""
         number = sum(self.calls.values())
-        return f"{_number(self.total, 'message')}, {_number(number, 'tool call')}"
+        return f"{number_of(self.total, 'message')}, {number_of(number, 'tool call')}"
 
 
 def read_transcript(
@@ -65,7 +65,7 @@ def read_transcript(
     own = [step for step in every if not step.get("is_copied_context")]
     calls = Counter(_tool(call) for step in own for call in _list(step.get("tool_calls")))
     start = next((at for step in own if (at := _moment(step.get("timestamp"))) is not None), None)
-    messages = tuple(_within(reader.messages(own, start), TOTAL_LIMIT))
+    messages = tuple(within(reader.messages(own, start), TOTAL_LIMIT))
     return Transcript(messages, len(own), len(every) - len(own), calls)
 
 
@@ -85,7 +85,7 @@ class _Reader:
         known = {str(call.get("tool_call_id")) for call in calls}
         message: Message = {
             "who": str(step.get("source", "agent")),
-            "at": _since(start, _moment(step.get("timestamp"))),
+            "at": clock(start, _moment(step.get("timestamp"))),
             "text": self._text(step.get("message")),
             "think": self._text(step.get("reasoning_content")),
             "calls": [self._call(call, results) for call in calls],
@@ -117,7 +117,7 @@ class _Reader:
 
     def _text(self, value: Any) -> str:
         """Any content as text: parts one after the other, data as JSON."""
-        return _head_and_tail(log_text(self._redact(_flat(value))), TEXT_LIMIT)
+        return head_and_tail(log_text(self._redact(_flat(value))), TEXT_LIMIT)
 
 
 def is_call_of(name: str, tools: Iterable[str]) -> bool:
@@ -164,7 +164,7 @@ def _moment(value: Any) -> datetime | None:
     return at if at.tzinfo is not None else at.astimezone()
 
 
-def _since(start: datetime | None, at: datetime | None) -> str:
+def clock(start: datetime | None, at: datetime | None) -> str:
     """Minutes and seconds since the first message."""
     if start is None or at is None:
         return ""
@@ -190,16 +190,7 @@ def _metrics(metrics: Any) -> str:
     return ", ".join([*parts, money(cost)] if isinstance(cost, int | float) else parts)
 
 
-def _head_and_tail(text: str, limit: int) -> str:
-    """A text within its limit; what is left out in the middle is said."""
-    if len(text) <= limit:
-        return text
-    tail = limit // 3
-    left = len(text) - limit
-    return f"{text[: limit - tail]}\n… {left:,} characters not shown …\n{text[-tail:]}"
-
-
-def _within(messages: Sequence[Message], limit: int) -> Iterator[Message]:
+def within(messages: Sequence[Message], limit: int) -> Iterator[Message]:
     """The beginning and the end of a conversation that is too long, with a gap between."""
     sizes = [len(json.dumps(each, ensure_ascii=False)) for each in messages]
     if sum(sizes) <= limit:
@@ -207,7 +198,7 @@ def _within(messages: Sequence[Message], limit: int) -> Iterator[Message]:
         return
     first, last = _fitting(sizes, limit * 2 // 3), _fitting(sizes[::-1], limit // 3)
     yield from messages[:first]
-    yield {"gap": f"{_number(len(messages) - first - last, 'message')} not shown"}
+    yield {"gap": f"{number_of(len(messages) - first - last, 'message')} not shown"}
     yield from messages[len(messages) - last :]
 
 
@@ -218,7 +209,3 @@ def _fitting(sizes: Sequence[int], limit: int) -> int:
         if used > limit:
             return number
     return len(sizes)
-
-
-def _number(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -6,7 +6,7 @@ Plain data for the templates, so that those hold no decisions.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,8 @@ from pytest_harbor.report.facts import (
     words,
 )
 from pytest_harbor.report.inline import Budget, excerpt
-from pytest_harbor.report.text import size
+from pytest_harbor.report.talk import Exchange, Talk, as_messages, find_talk
+from pytest_harbor.report.text import number_of, size
 from pytest_harbor.report.transcript import Transcript, read_transcript
 
 GLYPHS: dict[Verdict, str] = {
@@ -169,6 +170,7 @@ class Viewer:
 
     def episode(self, result: EpisodeResult) -> EpisodeView:
         """The view of an episode; its logs are read here."""
+        talk = find_talk(result, self._place.job / result.episode, self._redact)
         return EpisodeView(
             result=result,
             name=item_name(result),
@@ -176,17 +178,17 @@ class Viewer:
             facts=tuple(episode_facts(result)),
             timeline=tuple(timeline(result)),
             logs=tuple(self._service_logs(result)),
-            steps=tuple(self._step(result, step) for step in result.steps),
+            steps=tuple(self._step(result, step, talk) for step in result.steps),
         )
 
-    def _step(self, result: EpisodeResult, step: StepResult) -> StepView:
+    def _step(self, result: EpisodeResult, step: StepResult, talk: Talk | None) -> StepView:
         chat = self._transcript(result, step)
-        logs = tuple(self._logs(result, step, chat))
+        said = talk.by_step.get(step.index) if talk is not None else None
         return StepView(
             step=step,
-            chips=tuple(step_chips(step, chat)),
+            chips=tuple(step_chips(step, chat, None if said is None else len(said))),
             facts=tuple(step_facts(step, chat)),
-            logs=logs,
+            logs=(*self._said(result, talk, said), *self._logs(result, step, chat)),
             told=step.fault is None or step.fault != result.fault,
         )
 
@@ -211,6 +213,19 @@ class Viewer:
         if step.grade is not None and step.grade.log is not None:
             yield from self._text("Verifier output", result, step.grade.log, opened=failed)
 
+    def _said(
+        self, result: EpisodeResult, talk: Talk | None, said: Sequence[Exchange] | None
+    ) -> Iterator[Log]:
+        if talk is not None and said:
+            file = talk.path.relative_to(self._place.job / result.episode).as_posix()
+            yield Log(
+                title="Talk with the user",
+                kind="chat",
+                link=self._place.link(result.episode, file),
+                note=number_of(len(said), "question"),
+                packed=self._budget.take_first({"messages": as_messages(said)}),
+            )
+
     def _chat(self, result: EpisodeResult, file: str, chat: Transcript) -> Log:
         path = self._place.job / result.episode / file
         return Log(
@@ -226,7 +241,7 @@ class Viewer:
     ) -> Iterator[Log]:
         path = self._place.job / result.episode / file
         found = excerpt(path, self._redact)
-        if found is not None:
+        if found is not None and (found[1] or opened):
             text, length = found
             yield Log(
                 title=title,

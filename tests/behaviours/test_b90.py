@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from page_tools import episodes, read_page
-from sample_job import episode, interval, step, write
+from page_tools import episodes, packed, read_page
+from sample_job import START, episode, interval, step, write
 
-from pytest_harbor.episode.result import GrantRecord, TurnRecord
+from pytest_harbor.episode.result import GradeRecord, GrantRecord, TurnRecord
 from pytest_harbor.report.html import write_report
 
 GRANT = GrantRecord(name="user-server", mode="required", reachable=True, tools=("ask_user",))
@@ -41,6 +41,23 @@ def test_b90_calls_are_counted_from_the_transcript(tmp_path: Path) -> None:
 
 def test_b90_an_agent_without_transcript_may_be_counted_for(tmp_path: Path) -> None:
     assert chips(tmp_path, turn(extra={"mcp_calls": {"ask_user": 1}})) == ["ask_user: 1 call"]
+
+
+def test_b90_the_users_own_log_counts_for_any_agent(tmp_path: Path) -> None:
+    at = START.timestamp()
+    lines = [json.dumps({"time": at + n, "question": "q", "answer": "a"}) for n in (0.5, 1.5)]
+    files = {"v/user-server/ask-user.jsonl": "\n".join(lines)}
+    steps = [
+        step(f"s{n}", n, grants=(GRANT,), grade=GradeRecord(ran=interval(0.1), log="v/out.txt"))
+        for n in range(2)
+    ]
+    result = episode(steps=steps)
+    write(tmp_path, result, files)
+    write_report(tmp_path, tmp_path / "r.html", [result])
+    [row] = episodes(read_page(tmp_path / "r.html"))
+    chips = [each.text for each in row.all("span", class_="chip")]
+    assert chips == ["ask_user: 2 calls", "ask_user: 0 calls"]
+    assert packed(row)[0]["messages"][0]["calls"][0]["talk"] is True
 
 
 def test_b90_what_nobody_counted_is_not_called_zero(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@
   const talk = (call) => {
     const block = make("div", "talk");
     const question = call.args.map((pair) => pair[1]).join("\n");
-    block.append(make("p", "to", `asks the user, ${call.name.replace(/^.*__/, "")}`), make("div", "words", question));
+    block.append(make("p", "to", "asks the user"), make("div", "words", question));
     for (const reply of call.results) {
       const answer = make("div", "reply");
       answer.append(make("p", "to", "the user answers"), make("div", "words", reply));
