@@ -19,7 +19,7 @@ import pytest
 
 from pytest_harbor import items, options
 from pytest_harbor.errors import RecipeError
-from pytest_harbor.guard import TASK_FILE, is_task, leads_into_task, vanishes
+from pytest_harbor.guard import TASK_FILE, is_run_folder, is_task, leads_into_untrusted, vanishes
 from pytest_harbor.items import FoundTask, TaskFunction
 from pytest_harbor.recipe import FILE_NAME, stack
 from pytest_harbor.task.outline import read_outline
@@ -162,10 +162,12 @@ def settle_ignored(path: Path, config: pytest.Config, ignored: bool | None) -> b
     """Correct pytest's opinion on whether to skip a path while it walks through folders."""
     if ignored:
         return not (is_task(path) and vanishes(path, config))
-    task = leads_into_task(path)
-    if task is None:
+    if is_run_folder(path):
+        return True
+    folder = leads_into_untrusted(path)
+    if folder is None:
         return ignored
-    warning = HarborWarning(f"{path} is skipped: it leads into the task folder {task}")
+    warning = HarborWarning(f"{path} is skipped: it leads into {folder}, which is not run")
     warnings.warn_explicit(warning, None, filename=str(path), lineno=1)
     return True
 

@@ -1,9 +1,10 @@
 """A promise: pytest never runs or obeys a file inside a task folder, however it is named.
 
 A dataset's conftest.py belongs to whoever runs the tests; what is in a task folder may come from
-strangers. pytest would import a task's conftest.py when the task is named on the command line, a
-``tests/`` folder when it walks into it, a package's ``__init__.py`` when a dotted name leads there,
-and obey a task's pytest.ini. Walking into tasks is prevented by collection; the rest is here.
+strangers, and what is in an episode's run folder, its artifacts, from an agent. pytest would import
+a task's conftest.py when the task is named on the command line, a ``tests/`` folder when it walks
+into it, a package's ``__init__.py`` when a dotted name leads there, and obey a task's pytest.ini.
+Walking into these folders is prevented by collection; the rest is here.
 """
 
 from __future__ import annotations
@@ -30,15 +31,28 @@ def is_task(folder: str | os.PathLike[str]) -> bool:
     return os.path.lexists(f"{os.fspath(folder)}/{TASK_FILE}")
 
 
-def task_around(path: Path) -> Path | None:
-    """The outermost task folder that a path is, or lies in, as written or behind its links."""
+def is_run_folder(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder is the run folder of an episode, of ours or of Harbor."""
+    try:
+        with open(f"{os.fspath(folder)}/result.json", "rb") as file:  # noqa: PTH123 (as above)
+            return b'"trial_name"' in file.read(4096)
+    except OSError:
+        return False
+
+
+def untrusted_around(path: Path) -> Path | None:
+    """The outermost task or run folder that a path is or lies in, as written or behind links."""
     written = Path(os.path.abspath(path))  # noqa: PTH100 (links stay what they are called)
     behind = Path(os.path.realpath(path))
     for spelling in (written, behind):
         for folder in (*reversed(spelling.parents), spelling):
-            if is_task(folder):
+            if is_task(folder) or is_run_folder(folder):
                 return folder
     return None
+
+
+def _called(folder: Path) -> str:
+    return f"the {'task' if is_task(folder) else 'run'} folder {folder}"
 
 
 @contextmanager
@@ -73,13 +87,13 @@ def _anchors(config: pytest.Config, arguments: list[str]) -> list[str]:
     anchors: list[str] = []
     for argument in arguments:
         path = _path_of(config, argument)
-        task = task_around(path)
+        task = untrusted_around(path)
         if task is not None:
             changed = True
             anchors += _conftest_above(task.parent)
-        elif any(task_around(child) for child in _test_folders(path)):
+        elif any(untrusted_around(child) for child in _test_folders(path)):
             changed = True
-            trusted = [child for child in _test_folders(path) if task_around(child) is None]
+            trusted = [child for child in _test_folders(path) if untrusted_around(child) is None]
             anchors += _conftest_above(path)
             anchors += [str(c / "conftest.py") for c in trusted if (c / "conftest.py").is_file()]
         else:
@@ -114,33 +128,33 @@ def refuse_task_code(config: pytest.Config) -> None:
 
 
 def _configuration(config: pytest.Config) -> Iterator[str]:
-    ini_task = task_around(config.inipath.parent) if config.inipath else None
-    root_task = task_around(config.rootpath)
+    ini_task = untrusted_around(config.inipath.parent) if config.inipath else None
+    root_task = untrusted_around(config.rootpath)
     if ini_task and config.inipath:
         yield (
-            f"{config.inipath} belongs to the task {ini_task.name}: a task may not configure "
+            f"{config.inipath} belongs to {_called(ini_task)}, which may not configure "
             f"pytest. Name your own file (an empty pytest.ini will do): pytest -c FILE {ini_task}, "
             f"or name the dataset: pytest {ini_task.parent}"
         )
     elif root_task:
         yield (
-            f"the task folder {root_task} became pytest's rootdir, which leaves out the "
-            f"conftest.py of its dataset. Run: pytest --rootdir={root_task.parent} {root_task}"
+            f"{_called(root_task)} became pytest's rootdir, which leaves out the conftest.py "
+            f"of its dataset. Run: pytest --rootdir={root_task.parent} {root_task}"
         )
     confcutdir = config.getoption("confcutdir")
-    if confcutdir and (task := task_around(config.invocation_params.dir / confcutdir)):
+    if confcutdir and (task := untrusted_around(config.invocation_params.dir / confcutdir)):
         yield (
-            f"--confcutdir={confcutdir} is in the task folder {task}; "
+            f"--confcutdir={confcutdir} is in {_called(task)}; "
             f"give a folder of your own, as {task.parent}"
         )
 
 
 def _import_path(config: pytest.Config) -> Iterator[str]:
     for entry in dict.fromkeys(sys.path):
-        task = task_around(config.invocation_params.dir / entry)
+        task = untrusted_around(config.invocation_params.dir / entry)
         if task:
             yield (
-                f"sys.path has {entry or 'the working folder'}, a part of the task folder {task}: "
+                f"sys.path has {entry or 'the working folder'}, a part of {_called(task)}: "
                 "its modules would be imported in place of others. Run pytest from a folder above "
                 "(python -m pytest and PYTHONPATH=. add the working folder)"
             )
@@ -152,18 +166,27 @@ def _arguments(config: pytest.Config) -> Iterator[str]:
         if config.getoption("pyargs") and not path.exists():
             yield from _dotted(argument.partition("::")[0])
             continue
-        task = task_around(path)
+        task = untrusted_around(path)
         if task is None or _means_the_task(path, task):
             continue
-        yield (
-            f"{argument} is inside the task folder {task}: what a task brings is run in its "
-            f"containers, never by pytest. Name the task: pytest {task}"
+        yield _refusal(argument, "is inside", task)
+
+
+def _refusal(argument: str, lies: str, folder: Path) -> str:
+    if is_task(folder):
+        return (
+            f"{argument} {lies} {_called(folder)}: what a task brings is run in its containers, "
+            f"never by pytest. Name the task: pytest {folder}"
         )
+    return (
+        f"{argument} {lies} {_called(folder)}: what an agent left is never run by pytest. "
+        "Copy it to another place if you trust it"
+    )
 
 
 def _means_the_task(path: Path, task: Path) -> bool:
     written = Path(os.path.abspath(path))  # noqa: PTH100 (links stay what they are called)
-    return written in (task, task / TASK_FILE)
+    return is_task(task) and written in (task, task / TASK_FILE)
 
 
 def _dotted(name: str) -> Iterator[str]:
@@ -178,12 +201,9 @@ def _dotted(name: str) -> Iterator[str]:
         if spec is None or spec.submodule_search_locations is None:
             return
         places = list(spec.submodule_search_locations)
-        task = next((found for place in places if (found := task_around(Path(place)))), None)
+        task = next((found for place in places if (found := untrusted_around(Path(place)))), None)
         if task:
-            yield (
-                f"{name} leads into the task folder {task}: what a task brings is run in its "
-                f"containers, never by pytest. Name the task: pytest {task}"
-            )
+            yield _refusal(name, "leads into", task)
             return
 
 
@@ -193,16 +213,16 @@ def spare_workers(config: pytest.Config) -> None:
     pytest-xdist starts its workers with ``python -c``, which puts the working folder first on the
     import path until xdist has set its own.
     """
-    if task_around(config.invocation_params.dir) and "PYTHONSAFEPATH" not in os.environ:
+    if untrusted_around(config.invocation_params.dir) and "PYTHONSAFEPATH" not in os.environ:
         os.environ["PYTHONSAFEPATH"] = "1"
         config.add_cleanup(partial(os.environ.__delitem__, "PYTHONSAFEPATH"))
 
 
-def leads_into_task(path: Path) -> Path | None:
-    """The task that a link leads into, for a link that is not itself a task; else None."""
+def leads_into_untrusted(path: Path) -> Path | None:
+    """The task or run folder that a link leads into, for one that is not itself a task."""
     if not os.path.islink(path) or is_task(path):  # noqa: PTH114 (asked for every path)
         return None
-    return task_around(path.resolve())
+    return untrusted_around(path.resolve())
 
 
 def vanishes(folder: Path, config: pytest.Config) -> bool:

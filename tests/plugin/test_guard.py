@@ -42,6 +42,7 @@ def project(pytester: pytest.Pytester, mark: Path) -> Path:
     ):
         set_traps(write_task(folder), mark)
     (swe / "build" / "__init__.py").write_text((swe / "build" / "conftest.py").read_text())
+    write_task(swe / "task-1" / "environment" / "inner")
     (root / "pytest.ini").write_text("[pytest]\n")
     (swe / "conftest.py").write_text(DATASET_CONFTEST)
     (swe / "test_own.py").write_text("def test_of_the_dataset(): pass\n")
@@ -129,6 +130,7 @@ REFUSED: list[tuple[str, list[str]]] = [
     (".", [f"{SWE}/task-1/test_task.py"]),
     (".", [f"{SWE}/task-1/steps/plan/tests"]),
     (".", [SWE, f"{SWE}/test-2/environment"]),
+    (".", [f"{SWE}/task-1/environment/inner"]),
     (".", ["linked/tests"]),
     (".", ["link-into"]),
     (".", ["link-into/test_outputs.py"]),
@@ -205,7 +207,7 @@ def test_a_task_may_not_configure_pytest(
     result = run(pytester, project / SWE / "task-1", inside=True)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        [f"ERROR: *{SWE}/task-1/{name} belongs to the task task-1: *pytest -c FILE*"]
+        [f"ERROR: *{SWE}/task-1/{name} belongs to the task folder *task-1, which*pytest -c FILE*"]
     )
     assert set(collect(pytester, project / SWE)) == OF_SWE
     own = ("-c", project / "pytest.ini", project / SWE / "task-1")
@@ -262,7 +264,9 @@ def test_a_link_into_a_task_is_skipped_and_said(
     (swe / "test_link.py").symlink_to(swe / "task-1" / "test_task.py")
     result = run(pytester, "--collect-only", "-q", swe, inside=True)
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*HarborWarning: *swe/tests is skipped: it leads into the task*"])
+    result.stdout.fnmatch_lines(
+        ["*HarborWarning: *swe/tests is skipped: it leads into *swe/task-1, which*"]
+    )
     result.stdout.fnmatch_lines(["*HarborWarning: *test_link.py is skipped*"])
     assert not mark.exists()
 
@@ -279,4 +283,26 @@ def test_a_task_file_that_is_no_file_still_makes_a_task(
     (folder / "task.toml").mkdir()
     ids = {f"{SWE}/{task.name}/task.toml::{task.name}" for task in (dangling, folder)}
     assert set(collect(pytester, dangling, folder)) == ids
+    assert not mark.exists()
+
+
+def test_what_an_agent_left_is_never_run(
+    pytester: pytest.Pytester, project: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of an episode holds artifacts of the agent, and lies in the project."""
+    jobs = project / "jobs" / "2026-01-02__03-04-05"
+    left = jobs / "task-1__0123456" / "artifacts"
+    set_traps(left, mark)
+    set_traps(jobs / "test-2__0123456" / "steps" / "plan", mark)
+    for folder in jobs.iterdir():
+        (folder / "result.json").write_text('{"id": "x", "trial_name": "task-1__0123456"}')
+    monkeypatch.chdir(project)
+    for arguments in ((), ("jobs", SWE), (jobs, SWE)):
+        assert set(collect(pytester, *arguments)) - {LONE, LINKED} == OF_SWE
+    for argument in (left, left / "test_task.py", jobs / "task-1__0123456"):
+        result = run(pytester, argument)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["ERROR: * the run folder *: what an agent left is never run*"])
+    monkeypatch.chdir(left)
+    assert run(pytester).ret == pytest.ExitCode.USAGE_ERROR
     assert not mark.exists()
