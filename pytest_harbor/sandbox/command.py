@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pytest_harbor.errors import SandboxError
-from pytest_harbor.sandbox.transfer import HeadTail
+from pytest_harbor.sandbox.bounded import HeadTail
 from pytest_harbor.task.timeouts import Deadline
 
 if TYPE_CHECKING:

@@ -24,16 +24,9 @@ from pytest_harbor.errors import SandboxError
 from pytest_harbor.sandbox import inside, reap
 from pytest_harbor.sandbox.command import BIRTH, RUN, RUN_LOGGED, Birth, Command, Ran
 from pytest_harbor.sandbox.execution import Execution
-from pytest_harbor.sandbox.transfer import (
-    Cut,
-    Entry,
-    Got,
-    first_file,
-    first_member,
-    names,
-    pack,
-    unpack,
-)
+from pytest_harbor.sandbox.transfer import Entry, pack
+from pytest_harbor.sandbox.unpack import Cut, Got, first_file, first_member, names, unpack
+from pytest_harbor.sandbox.users import UserIds, look_up
 from pytest_harbor.task.timeouts import Deadline
 
 if TYPE_CHECKING:
@@ -59,16 +52,6 @@ _KINDS: Final[tuple[tuple[int, Kind], ...]] = (
 """Bits of Go's os.FileMode: folder, link; device, pipe, socket, character device, irregular."""
 
 _SHELLS: Final = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
-
-
-@dataclass(frozen=True)
-class UserIds:
-    """A user as the container's own /etc/passwd has it."""
-
-    name: str
-    uid: int
-    gid: int
-    home: str
 
 
 @dataclass(frozen=True)
@@ -177,38 +160,20 @@ class Container:
             SandboxError: a name that the container does not know.
         """
         asked = str(self.facts["Config"]["User"] or "root") if user is None else str(user)
-        name, _, group = asked.partition(":")
-        if name in ("root", "0", "") and group in ("", "root", "0"):
-            return UserIds("root", 0, 0, "/root")
-        rows = [row for row in self._table("/etc/passwd") if len(row) >= 6]
-        row = next((row for row in rows if row[0] == name), None)
-        if row is None and name.isdecimal():
-            row = next((row for row in rows if row[2] == name), [name, "", name, "0", "", "/"])
-        if row is None:
-            known = ", ".join(row[0] for row in rows) or "nobody at all"
+        try:
+            return look_up(asked, self._table)
+        except LookupError as fault:
             raise SandboxError(
-                f"Service {self.service} has no user {name!r}; its /etc/passwd knows {known}. "
-                "Name one of them, or create the user in the image.",
+                f"Service {self.service} {fault}. Name one of them, or create it in the image.",
                 outcome="setup_failed",
-            )
-        gid = self._group(group) if group else int(row[3])
-        return UserIds(row[0], int(row[2]), gid, row[5] or "/")
+            ) from None
 
-    def _group(self, group: str) -> int:
-        if group.isdecimal():
-            return int(group)
-        for row in self._table("/etc/group"):
-            if row[0] == group and len(row) >= 3:
-                return int(row[2])
-        raise SandboxError(f"Service {self.service} has no group {group!r}", outcome="setup_failed")
-
-    def _table(self, path: str) -> list[list[str]]:
-        """Lines of a colon-separated system file, through the link that some images have."""
+    def _table(self, path: str) -> str:
+        """Text of a system file, through the link that some images have in its place."""
         facts = self.stat(path)
         if facts is not None and facts.kind == "link":
             path = facts.target
-        text = (self.read(path) or b"").decode("utf-8", "replace")
-        return [line.split(":") for line in text.splitlines() if line.strip()]
+        return (self.read(path) or b"").decode("utf-8", "replace")
 
     def is_hidden(self, path: str) -> bool:
         """Whether a path lies in a file system that only exists inside, where no file call sees it.

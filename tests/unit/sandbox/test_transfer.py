@@ -17,17 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_harbor.errors import SandboxError
-from pytest_harbor.sandbox.transfer import (
-    Cut,
-    Entry,
-    Got,
-    HeadTail,
-    excluded,
-    first_file,
-    names,
-    pack,
-    unpack,
-)
+from pytest_harbor.sandbox.bounded import HeadTail
+from pytest_harbor.sandbox.transfer import Entry, pack
+from pytest_harbor.sandbox.unpack import Cut, Got, excluded, first_file, names, unpack
 
 MB = 1 << 20
 
