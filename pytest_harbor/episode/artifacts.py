@@ -95,6 +95,9 @@ def _fetch(container: Container, artifact: Artifact, place: Path) -> dict[str, s
     if container.stat(path) is None:
         return {"status": "failed", "note": f"{path} does not exist"}
     got = container.get_tree(path, place, exclude=artifact.exclude, limit_bytes=_LIMIT_BYTES)
+    note = "; ".join(got.skipped[:20])
+    if not got.is_folder and not got.files:
+        return {"status": "failed", "note": note}
     kind = "directory" if got.is_folder else "file"
     status = "ok" if got.files else "empty"
-    return {"status": status, "type": kind, "note": "; ".join(got.skipped[:20])}
+    return {"status": status, "type": kind, "note": note}

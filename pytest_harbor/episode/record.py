@@ -26,8 +26,17 @@ from pytest_harbor.errors import HarborError
 from pytest_harbor.redaction import Redactor
 from pytest_harbor.task.model import Step
 
-_UNKNOWN_TO_HARBOR = frozenset({Outcome.SANDBOX_DIED, Outcome.CLEANING_FAILED, Outcome.USER_LOST})
-"""Faults of ours that end an episode where Harbor would have gone on: its score is unknowable."""
+_STOPS_HARBOR_TOO = frozenset(
+    {
+        Outcome.TASK_INVALID,
+        Outcome.IMAGE_FAILED,
+        Outcome.START_FAILED,
+        Outcome.SETUP_FAILED,
+        Outcome.VERIFIER_TIMEOUT,
+        Outcome.NO_REWARD,
+    }
+)
+"""Faults after which Harbor runs no further step; after all others its score is unknowable."""
 
 
 class Stopwatch:
@@ -177,7 +186,7 @@ class EpisodeRecord:
             fault=fault,
             unreached_reason=_unreached_reason(steps, fault),
         )
-        known = fault is None or fault.outcome not in _UNKNOWN_TO_HARBOR
+        known = fault is None or fault.outcome in _STOPS_HARBOR_TOO
         return EpisodeResult(
             **self._identity,
             episode=self.folder.name,

@@ -196,8 +196,14 @@ def add_up_keys(steps: Sequence[StepScore], strategy: Strategy) -> dict[str, flo
 
 
 def add_up_as_harbor(steps: Sequence[StepScore], strategy: Strategy) -> float | None:
-    """The key ``reward`` as Harbor 0.26 aggregates it (harbor-format 3.4): executed steps only."""
+    """The key ``reward`` as Harbor 0.26 aggregates it (harbor-format 3.4): executed steps only.
+
+    Harbor goes no further than the first step that was not graded (3.3, row 13); we may, where the
+    recipe counts that as zero.
+    """
     reached = [step for step in steps if step.reached]
+    ungraded = (number for number, step in enumerate(reached) if not step.graded)
+    reached = reached[: next(ungraded, len(reached)) + 1]
     if strategy == "final":
         last = reached[-1] if reached else StepScore()
         return (last.rewards or {}).get(_SCALAR) if last.graded else None

@@ -38,7 +38,9 @@ UNREACHED = StepScore()
         ([step(0.0)], "mean", 0.0, 0.0),
         ([step(1.0), step(None)], "mean", None, 1.0),
         ([step(1.0), step(None)], "final", None, None),
-        ([step(None), step(1.0)], "final", 1.0, 1.0),
+        # a step without a grade that the recipe counts as zero: Harbor stops there
+        ([step(None), step(1.0)], "final", 1.0, None),
+        ([step(1.0), step(None), step(0.0)], "mean", None, 1.0),
     ],
 )
 def test_two_ways_of_adding_up(steps, strategy, ours, harbor) -> None:

@@ -1,0 +1,1 @@
+chmod -R a+rwX /app
