@@ -13,7 +13,7 @@ from pytest_harbor.gateway import budgets
 from pytest_harbor.gateway.budgets import Spent
 from pytest_harbor.gateway.ledger import Call, Ledger
 from pytest_harbor.gateway.limits import Spending
-from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer, Prices
+from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer, Prices, ProviderName
 from pytest_harbor.gateway.providers import Provider, Recorder
 
 DUMMY_KEY: Final = "pytest-harbor"
@@ -102,6 +102,8 @@ class Door:
     account: Account
     party: str
     server: ModelServer
+    """As the recipe defines it, also where a recording answers for it."""
+    kind: ProviderName
     provider: Provider
     recorder: Recorder | None = None
 

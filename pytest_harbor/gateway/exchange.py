@@ -156,7 +156,7 @@ class Exchange:
             party=door.party,
             step=self._step,
             server=door.server.name,
-            provider=door.server.provider,
+            provider=door.kind,
             wire=self._request.wire.name,
             started_at=self._at,
             seconds=round(time.monotonic() - self._began, 4),

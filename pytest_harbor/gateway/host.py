@@ -25,6 +25,8 @@ T = TypeVar("T")
 _IP_FREEBIND: Final = 15
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 10.0
+_KEEP_ALIVE_SECONDS: Final = 120
+"""An agent that comes back from a long tool call finds its connection still there."""
 _GRACE_SECONDS: Final = 1
 """For answers under way when the gateway closes."""
 
@@ -62,7 +64,10 @@ class Host:
         if self._loop is None or self._thread is None:
             work.close()
             raise HarborError("the model gateway is not running; call start() first")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_SECONDS)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_SECONDS)
+        except TimeoutError:
+            raise HarborError("the model gateway's thread does not answer") from None
 
     def listen(self, address: str, port: int = 0) -> str:
         """Serve at an address too; returns the URL."""
@@ -96,7 +101,7 @@ class Host:
             access_log=False,  # addresses are secrets
             server_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
-            backlog=128,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         )
         self._server = uvicorn.Server(config)
         self._loop = asyncio.get_running_loop()

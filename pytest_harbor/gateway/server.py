@@ -1,8 +1,12 @@
 """The gateway's own door: synchronous, for whoever runs episodes.
 
 A session has one. It opens a secret address for each party of an episode, says what the episode
-has spent, and closes the addresses when the episode ends. One gateway serves one process: each
-pytest-xdist worker has its own, and they share limits through a folder.
+has spent, and closes the addresses when the episode ends.
+
+One gateway serves one process: each pytest-xdist worker has its own. A gateway costs 0.15 s of CPU
+and 9 MB, and a process that serves its own episodes needs no control port that a container might
+find, and takes its addresses along when it dies. What must hold over all workers (concurrency
+limits, the run's budget) they share through a folder.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from pytest_harbor.gateway.host import Host
 from pytest_harbor.gateway.ledger import Call, Ledger, Summary, summarize
 from pytest_harbor.gateway.limits import Limit, Spending
 from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer
+from pytest_harbor.gateway.prices import find_price
 from pytest_harbor.gateway.providers import Provider, Recorder
 from pytest_harbor.gateway.recording import Recording, recording_file
 from pytest_harbor.gateway.upstream import Upstream
@@ -101,6 +106,16 @@ class Gateway:
             raise HarborError("the model gateway is not running; call start() first")
         return self._url
 
+    @property
+    def is_replaying(self) -> bool:
+        """Whether every call is answered from a recording."""
+        return self._replay is not None
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The keys in use by now, for whoever else writes files."""
+        return frozenset(self._secrets)
+
     def listen(self, address: str, port: int = 0) -> str:
         """Serve at one more IP address, such as that of a group's bridge; returns the base URL.
 
@@ -144,18 +159,21 @@ class Gateway:
             base_url: one that :meth:`listen` gave; None for 127.0.0.1.
 
         Raises:
-            RecipeError: the server's key is not there, or its files cannot be read.
+            RecipeError: the server's key is not there, its files cannot be read, or a budget in
+                USD cannot bind it because its model has no price.
         """
         if not _NAME.fullmatch(party):
             raise RecipeError(f"{party!r} is no name for a party: letters, digits, . _ - only")
         base = base_url or self.url
-        if self._replay is not None:
-            server = replace(server, provider="replay", recording=self._replay)
         with self._lock:
             account = self._open_account(episode)
-            provider = self._provider(account, party, server)
+            played = server
+            if self._replay is not None:
+                played = replace(server, provider="replay", recording=self._replay)
+            _refuse_unpriced(account, self._run_budget, played)
+            provider = self._provider(account, party, played)
             recorder = self._recorder(account, party)
-            door = Door(new_secret(), account, party, server, provider, recorder)
+            door = Door(new_secret(), account, party, server, played.provider, provider, recorder)
             self._doors[door.secret] = door
         return Access(base, door.secret)
 
@@ -244,6 +262,17 @@ class Gateway:
 
     async def _close_upstreams(self) -> None:
         await asyncio.gather(*(each.close() for each in self._upstreams.values()))
+
+
+def _refuse_unpriced(account: Account, run_budget: Budget, server: ModelServer) -> None:
+    in_usd = account.terms.budget.usd is not None or run_budget.usd is not None
+    if server.provider != "http" or not in_usd or server.model is None:
+        return
+    if find_price(account.terms.prices, server.model) is None:
+        raise RecipeError(
+            f"a budget in USD cannot bind model server {server.name!r}: there is no price for "
+            f"{server.model}. Add one, or give the budget in tokens"
+        )
 
 
 def _player(account: Account, party: str, server: ModelServer) -> Provider:
