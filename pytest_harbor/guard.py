@@ -10,10 +10,12 @@ Walking into these folders is prevented by collection; the rest is here.
 from __future__ import annotations
 
 import glob
+import importlib.abc
 import importlib.machinery
 import os
 import sys
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import partial
@@ -64,21 +66,28 @@ def trusted_conftests(config: pytest.Config) -> Iterator[None]:
     """
     namespace = config.known_args_namespace
     asked = namespace.file_or_dir
-    namespace.file_or_dir = _anchors(config, [*asked] or _default_arguments(config)) or asked
+    namespace.file_or_dir = _anchors(config, _named(config)) or asked
     try:
         yield
     finally:
         namespace.file_or_dir = asked
 
 
-def _default_arguments(config: pytest.Config) -> list[str]:
-    """What pytest collects when nothing is named."""
+def _named(config: pytest.Config) -> list[str]:
+    """The paths that pytest looks at: those that are named and exist, else the working folder."""
     here = config.invocation_params.dir
-    named: list[str] = []
-    if here == config.rootpath:
+    named = list(config.known_args_namespace.file_or_dir)
+    if not named and here == config.rootpath:
         for pattern in config.getini("testpaths"):
             named += sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (as pytest does)
-    return named or [str(here)]
+    return [name for name in named if _exists(_path_of(config, name))] or [str(here)]
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a word of the command line that is no path, but long
+        return False
 
 
 def _anchors(config: pytest.Config, arguments: list[str]) -> list[str]:
@@ -163,9 +172,10 @@ def _import_path(config: pytest.Config) -> Iterator[str]:
 def _arguments(config: pytest.Config) -> Iterator[str]:
     for argument in config.args:
         path = _path_of(config, argument)
-        if config.getoption("pyargs") and not path.exists():
+        if config.getoption("pyargs"):
             yield from _dotted(argument.partition("::")[0])
-            continue
+            if not _exists(path):
+                continue
         task = untrusted_around(path)
         if task is None or _means_the_task(path, task):
             continue
@@ -190,10 +200,10 @@ def _means_the_task(path: Path, task: Path) -> bool:
 
 
 def _dotted(name: str) -> Iterator[str]:
-    """Refuse a dotted name that leads through a task: to find it, pytest would import the task."""
+    """Refuse a dotted name that leads to a task: to find what is below, pytest would import it."""
     parts = name.split(".")
     places: list[str] | None = None
-    for length in range(1, len(parts)):
+    for length in range(1, len(parts) + 1):
         try:
             spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:length]), places)
         except (ImportError, ValueError):
@@ -205,6 +215,35 @@ def _dotted(name: str) -> Iterator[str]:
         if task:
             yield _refusal(name, "leads into", task)
             return
+
+
+class TasksAreNoPackages(importlib.abc.MetaPathFinder):
+    """Keeps Python from importing a task folder, whose name may be that of any module.
+
+    pytest puts the folder of a conftest.py first on the import path: with a task called ``docker``
+    in it that has an ``__init__.py``, ``import docker`` would run that.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Look where no task of that name is; leave it to others where there is none at all."""
+        places = sys.path if path is None else list(path)
+        name = fullname.rpartition(".")[2]
+        others = [place for place in places if not is_task(f"{place or '.'}/{name}")]
+        if len(others) == len(places):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, others, target)
+        if spec is None:
+            raise ModuleNotFoundError(f"{fullname} is a task folder, not a module", name=fullname)
+        return spec
+
+
+def guard_imports(config: pytest.Config) -> None:
+    """Hold tasks for no packages, until the end of the run."""
+    finder = TasksAreNoPackages()
+    sys.meta_path.insert(0, finder)
+    config.add_cleanup(partial(sys.meta_path.remove, finder))
 
 
 def spare_workers(config: pytest.Config) -> None:

@@ -168,6 +168,9 @@ def check_settings(config: pytest.Config) -> None:
         one = given(config, setting.name)
         if one is not None and setting.kind == "count" and one.value < 1:
             raise pytest.UsageError(f"{one.source}: must be 1 or more, not {one.value}")
+    recipe = given(config, "recipe")
+    if recipe is not None and not recipe.value.is_file():
+        raise pytest.UsageError(f"{recipe.source}: there is no recipe file {recipe.value}")
     problems = list(_misspelt(name for name in os.environ if name.startswith(ENVIRONMENT)))
     if problems:
         raise pytest.UsageError(*problems)

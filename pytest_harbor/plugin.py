@@ -49,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
     """Keep pytest from importing a task's conftest.py at the start."""
     scheduling.note_dist_mode(early_config)
+    guard.guard_imports(early_config)
     with guard.trusted_conftests(early_config):
         return (yield)
 

@@ -247,13 +247,47 @@ def test_dotted_names_do_not_lead_through_a_task(
     (root / "packed" / "__init__.py").touch()
     (root / "packed" / "task_1" / "__init__.py").write_text("raise SystemExit\n")
     monkeypatch.syspath_prepend(root)
-    for name in ("packed.task_1.tests", "packed.task_1.tests.test_outputs::test_it"):
+    for name in ("packed.task_1", "packed.task_1.tests", "packed.task_1.tests.test_outputs::test_it"):
         result = run(pytester, "--pyargs", name, inside=True)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"ERROR: {name.partition('::')[0]} leads into the task*"])
-    for name in ("packed", "packed.task_1"):
-        assert collect(pytester, "--pyargs", name) == ["packed/task_1/task.toml::task_1"]
+    assert collect(pytester, "--pyargs", "packed") == ["packed/task_1/task.toml::task_1"]
     assert not mark.exists()
+
+
+def test_a_task_that_is_called_like_a_module_is_not_imported(
+    pytester: pytest.Pytester, project: Path, mark: Path
+) -> None:
+    """The folder of a conftest.py goes first on the import path."""
+    swe = project / SWE
+    for name in ("colorsys", "this_is_nowhere"):
+        set_traps(write_task(swe / name), mark)
+        (swe / name / "__init__.py").write_text((swe / name / "conftest.py").read_text())
+    (swe / "conftest.py").write_text(
+        "import sys\n"
+        "assert sys.path[0] == __file__.rpartition('/')[0]\n"
+        "import colorsys\n"
+        "assert colorsys.rgb_to_hls\n"
+        "try:\n    import this_is_nowhere.tests\n"
+        "except ModuleNotFoundError:\n    pass\n"
+        "else:\n    raise AssertionError\n"
+    )
+    before = list(sys.meta_path)
+    for workers in ((), ("-n1",)):
+        result = run(pytester, "--collect-only", "-q", *workers, swe / "task-1")
+        result.stdout.fnmatch_lines([f"{SWE}/task-1/task.toml::task-1"])
+    assert sys.meta_path == before
+    assert not mark.exists()
+
+
+def test_with_nothing_to_look_at_pytest_looks_around(
+    pytester: pytest.Pytester, project: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no argument is a path, the ``test*`` folders beside are searched for conftest.py."""
+    monkeypatch.chdir(project / SWE)
+    for arguments in (("--pyargs", "xml.dom"), ("nowhere",), ("x" * 5000,)):
+        run(pytester, "--collect-only", *arguments)
+        assert not mark.exists()
 
 
 def test_a_link_into_a_task_is_skipped_and_said(
