@@ -190,18 +190,23 @@ def shown_plainly(node: pytest.Item, phase: str) -> Iterator[None]:
     except HarborError as error:
         if has_task(node):
             record_of(node).fault(error, phase)
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def note_end(node: pytest.Item, call: pytest.CallInfo[None]) -> None:
     """Note the result of a test's episode after its setup broke or its call is over.
 
-    Whatever broke it goes on the record, so that every task has a result.
+    Whatever broke it goes on the record, so that every task has a result. A user's own test that
+    only looked at the group has played no episode, and how it ends is its own matter.
     """
-    broke_early = isinstance(node, TaskFunction) and call.when == "setup" and call.excinfo
+    is_task = isinstance(node, TaskFunction)
+    broke_early = is_task and call.when == "setup" and call.excinfo
     if RECORD not in node.stash and not broke_early:
         return
     record = record_of(node)
+    if call.when == "call" and record.result is None and not is_task:
+        record.abandon()
+        return
     if call.excinfo is not None and record.result is None:
         record.fault(_cause(node, call.excinfo.value), call.when)
         record.finish()

@@ -92,6 +92,10 @@ class EpisodeFolder:
         self._write("result.json", _json(document))
         return clean
 
+    def remove_result(self) -> None:
+        """Take ``result.json`` away, so that no report counts this folder as an episode."""
+        (self.path / "result.json").unlink(missing_ok=True)
+
     def write_text(self, relative: str, text: str) -> str:
         """Write a text file below the folder; returns ``relative``."""
         self._write(relative, self.redactor.text(text))

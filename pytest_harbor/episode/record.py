@@ -146,6 +146,12 @@ class EpisodeRecord:
         self.event("episode-end", outcome=result.outcome, reward=result.reward)
         return self._finish(result)
 
+    def abandon(self) -> None:
+        """Take back the first result: the group was used, but no episode was played in it."""
+        if self.has_begun:
+            self.event("not-played")
+            self.folder.remove_result()
+
     def _finish(self, result: EpisodeResult) -> EpisodeResult:
         self.result = self.folder.write_result(result)
         return self.result

@@ -137,7 +137,8 @@ def wait_until_healthy(
             said = ran.output.decode("utf-8", "replace").strip()[-500:]
             how = "timed out" if ran.timed_out else f"exited with {ran.exit_code}"
             raise SandboxError(
-                f"{where} {check.command!r} failed {failures} times; the last {how}: {said}",
+                f"{where} {check.command!r} failed {failures} times; the last {how}: "
+                f"{said or '(no output)'}",
                 outcome=outcome,
             )
         time.sleep(check.start_interval_sec if starting else check.interval_sec)

@@ -114,7 +114,7 @@ def _run_setup_script(stage: Stage, step: Step, path: str) -> None:
     _remove(stage.main, path)
     if ran.timed_out or ran.exit_code != 0:
         how = f"timed out ({ran.limit})" if ran.timed_out else f"exited with {ran.exit_code}"
-        said = ran.output.decode("utf-8", "replace").strip()[-1000:]
+        said = ran.output.decode("utf-8", "replace").strip()[-1000:] or "(no output)"
         raise SandboxError(f"{_SETUP} of step {step.name} {how}: {said}", outcome="setup_failed")
 
 
