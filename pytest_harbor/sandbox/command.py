@@ -34,10 +34,14 @@ RUN_LOGGED: Final = (
     # giving its place to the command, and the connection with it.
     BIRTH
     + "_ph_in=$1 _ph_log=$2 _ph_before=$3 _ph_after=$4; shift 4; "
+    + '{ true <"$_ph_in" && true >"$_ph_log"; } 2>&1 || { echo "pytest-harbor: no files"; exit 1; }; '
     + 'eval "$_ph_before"; "$@" <"$_ph_in" >"$_ph_log" 2>&1; _ph_code=$?; eval "$_ph_after"; '
     + "exit $_ph_code"
 )
 """Run the arguments from the fifth on; before them stdin, log and the two fragments around."""
+
+NO_FILES: Final = b"pytest-harbor: no files\n"
+"""What :data:`RUN_LOGGED` says after the shell's own words when it cannot open stdin or log."""
 
 _QUIET: Final = 2.0
 """Seconds of silence after which we ask whether a command has ended while something else holds
@@ -92,7 +96,7 @@ class Command:
         """Read the first line; without it, the engine could not start the program."""
         said = b""
         while b"\n" not in said:
-            piece = self._execution.read(self._deadline.remaining())
+            piece = self.read()
             if piece is None:
                 return
             said += piece

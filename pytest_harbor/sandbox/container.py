@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pytest_harbor.errors import SandboxError
 from pytest_harbor.sandbox import inside, reap
-from pytest_harbor.sandbox.command import BIRTH, RUN, RUN_LOGGED, Birth, Command, Ran
+from pytest_harbor.sandbox.command import BIRTH, NO_FILES, RUN, RUN_LOGGED, Birth, Command, Ran
 from pytest_harbor.sandbox.execution import Execution
 from pytest_harbor.sandbox.transfer import Entry, pack
 from pytest_harbor.sandbox.unpack import Cut, Got, first_file, first_member, names, unpack
@@ -241,7 +241,15 @@ class Container:
         argv = self.shell(command) if isinstance(command, str) else list(command)
         argv = [stdin or "/dev/null", log, before, after, *argv]
         with self.start(RUN_LOGGED, argv, deadline, user=user, workdir=workdir, env=env) as started:
-            return started.wait(64 * OUTPUT_LIMIT)
+            ran = started.wait(64 * OUTPUT_LIMIT)
+        if ran.output.endswith(NO_FILES):
+            said = ran.output.removesuffix(NO_FILES).decode("utf-8", "replace").strip()
+            raise SandboxError(
+                f"User {user or 'of the image'} in service {self.service} cannot open {log} or "
+                f"{stdin or 'its input'}: {said}",
+                outcome="setup_failed",
+            )
+        return ran
 
     def shell(self, script: str) -> list[str]:
         """The words that run a script: bash where the image has it (harbor-format 6.4), else sh."""

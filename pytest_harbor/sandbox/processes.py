@@ -93,7 +93,11 @@ class Processes:
         """
         if self.is_quiet():
             return ()
-        found = self.strangers() or self._look_closely()
+        # the engine's own helpers of a command that has just ended may be in the count as well
+        found = self.strangers()
+        if not found and self.is_quiet():
+            return ()
+        found = found or self._look_closely()
         killed: dict[int, Process] = {}
         for kill in (self._kill_inside, self._kill_from_helper, self._kill_from_helper):
             if not found:

@@ -152,6 +152,13 @@ class TestRunLogged:
         assert ran.exit_code == 127
         assert b"no-such-program" in (box.read("/logs/f") or b"")
 
+    @pytest.mark.parametrize("how", [{"log": "/none/x"}, {"log": "/logs/x", "stdin": "/none"}])
+    def test_files_that_cannot_be_opened(self, box: Container, how: dict[str, str]) -> None:
+        with pytest.raises(SandboxError, match=r"cannot open .*/none") as caught:
+            box.run_logged("touch /ran", deadline=soon(), **how)
+        assert caught.value.outcome == "setup_failed"
+        assert box.stat("/ran") is None
+
     def test_who_takes_the_connection_from_proc_delays_it_little(self, box: Container) -> None:
         script = "exec 3>/proc/$PPID/fd/1; sleep 30 & exit 8"
         ran = box.run_logged(script, log="/logs/g", deadline=soon(15))
