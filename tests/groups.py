@@ -19,6 +19,11 @@ IMAGE = "debian:bookworm-slim"
 PACKAGE = Path(__file__).parents[1]
 
 
+def never_built() -> str:
+    """A Dockerfile that no earlier run of the tests has built."""
+    return f"FROM {IMAGE}\nENV ONCE={uuid.uuid4().hex}\n"
+
+
 def an_engine(state: Path | None = None) -> Engine:
     """The engine; with a state folder of its own, nothing that other runs know is known."""
     given = {} if state is None else {"PYTEST_HARBOR_STATE_DIR": str(state)}

@@ -100,8 +100,6 @@ def clean(engine: Engine, *, everything: bool = False, images: bool = False) -> 
     deadline = Deadline.after(5 * _SWEEP_SECONDS, "cleaning")
     swept = _remove(engine, {"label": OWNER_PID}, is_chosen, deadline)
     _forget_dead_runs(engine)
-    for project in _kept(engine):
-        _kept_file(engine, project).unlink(missing_ok=True)
     if images:
         _remove_images(engine)
     return swept
@@ -244,20 +242,20 @@ def _forget_dead_runs(engine: Engine) -> None:
     ):
         for run in state.folder("runs").iterdir():
             with (run / "watch.lock").open("wb") as lock:
-                if try_lock(lock.fileno()) and not _has_groups(engine, run):
+                if try_lock(lock.fileno()) and not any(_has(engine, run / "projects")):
                     shutil.rmtree(run, ignore_errors=True)
+        for project in set(_kept(engine)) - set(_has(engine, state.folder("kept"))):
+            _kept_file(engine, project).unlink(missing_ok=True)
         for folder in state.folder("tmp").glob("compose-*-*"):
             if birth_of(int(folder.name.split("-")[1])) is None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _has_groups(engine: Engine, run: Path) -> bool:
-    projects = run / "projects"
-    names = [file.name for file in projects.iterdir()] if projects.is_dir() else []
-    return any(
-        engine.api.containers(all=True, quiet=True, filters={"label": f"{PROJECT}={name}"})
-        for name in names
-    )
+def _has(engine: Engine, folder: Path) -> Iterator[str]:
+    """Those of a folder's projects that have containers."""
+    for name in [file.name for file in folder.iterdir()] if folder.is_dir() else []:
+        if engine.api.containers(all=True, quiet=True, filters={"label": f"{PROJECT}={name}"}):
+            yield name
 
 
 def _remove_images(engine: Engine) -> None:

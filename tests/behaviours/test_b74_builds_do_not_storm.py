@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_compose import calls, wrapped_compose
-from groups import a_group, a_spec, environment
+from groups import a_group, a_spec, environment, never_built
 
 from pytest_harbor.sandbox.engine import Engine
 
@@ -20,9 +20,7 @@ def test_no_more_builds_at_once_than_there_are_slots(tmp_path: Path, slots: int)
     engine = Engine(wrapped_compose(tmp_path, '[ "$word" = build ] && sleep 0.3'))
 
     def build(number: int) -> None:
-        place = environment(
-            tmp_path / str(number), Dockerfile=f"FROM debian:bookworm-slim\nENV N={number}\n"
-        )
+        place = environment(tmp_path / str(number), Dockerfile=never_built())
         with a_group(a_spec(place, build_slots=slots), engine):
             pass
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_compose import calls, wrapped_compose
-from groups import PACKAGE, a_group, a_spec, environment
+from groups import PACKAGE, a_group, a_spec, an_owner, environment, never_built
 
 from pytest_harbor.sandbox.engine import Engine
 
@@ -25,9 +25,7 @@ with a_group(a_spec(Path(sys.argv[1]), name=sys.argv[2]), Engine()) as group:
 
 
 def test_three_attempts_in_three_processes_build_once(tmp_path: Path) -> None:
-    place = environment(
-        tmp_path, Dockerfile=f"FROM debian:bookworm-slim\nENV PLACE={tmp_path}\nRUN sleep 0.5\n"
-    )
+    place = environment(tmp_path, Dockerfile=never_built() + "RUN sleep 0.5\n")
     found = dict(wrapped_compose(tmp_path))
     found["PYTHONPATH"] = f"{PACKAGE}:{PACKAGE / 'tests'}"
     attempts = [
@@ -50,9 +48,7 @@ def test_another_content_is_another_image_and_a_lost_record_is_found_again(
     tmp_path: Path,
 ) -> None:
     engine = Engine(wrapped_compose(tmp_path))
-    place = environment(
-        tmp_path, Dockerfile=f"FROM debian:bookworm-slim\nENV P={tmp_path}\nCOPY a /a\n", a="1"
-    )
+    place = environment(tmp_path, Dockerfile=never_built() + "COPY a /a\n", a="1")
     spec = a_spec(place)
     with a_group(spec, engine) as group:
         first = group.images["main"]
@@ -73,10 +69,8 @@ def test_another_content_is_another_image_and_a_lost_record_is_found_again(
 
 
 def test_force_builds_once_in_a_run(tmp_path: Path) -> None:
-    from groups import an_owner
-
     engine = Engine(wrapped_compose(tmp_path))
-    place = environment(tmp_path, Dockerfile="FROM debian:bookworm-slim\nRUN echo hi\n")
+    place = environment(tmp_path, Dockerfile=never_built())
     spec = a_spec(place, force_build=True, docker_image="debian:bookworm-slim")
     for _ in range(2):
         owner = an_owner()

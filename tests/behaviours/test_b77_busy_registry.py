@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_compose import calls, wrapped_compose
-from groups import a_group, a_spec, environment, soon
+from groups import a_group, a_spec, environment, never_built, soon
 
 from pytest_harbor.errors import ImageError
 from pytest_harbor.sandbox import images
@@ -28,7 +28,7 @@ def test_a_build_goes_on_after_two_refusals(
 ) -> None:
     monkeypatch.setattr(images, "_PAUSES", (0.01, 0.01, 0.01))
     engine = Engine(wrapped_compose(tmp_path, FAILS_TWICE.replace("{log}", f"{tmp_path}/calls")))
-    place = environment(tmp_path, Dockerfile="FROM debian:bookworm-slim\nENV A=1\n")
+    place = environment(tmp_path, Dockerfile=never_built())
     with a_group(a_spec(place), engine):
         pass
     with a_group(a_spec(place), engine):  # the record is kept: nothing is asked again
