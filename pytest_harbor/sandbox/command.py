@@ -34,7 +34,8 @@ RUN_LOGGED: Final = (
     # giving its place to the command, and the connection with it.
     BIRTH
     + "_ph_in=$1 _ph_log=$2 _ph_before=$3 _ph_after=$4; shift 4; "
-    + '{ true <"$_ph_in" && true >"$_ph_log"; } 2>&1 || { echo "pytest-harbor: no files"; exit 1; }; '
+    + '{ true <"$_ph_in" && true >"$_ph_log"; } 2>&1 || '
+    + '{ echo "pytest-harbor: no files"; exit 1; }; '
     + 'eval "$_ph_before"; "$@" <"$_ph_in" >"$_ph_log" 2>&1; _ph_code=$?; eval "$_ph_after"; '
     + "exit $_ph_code"
 )
