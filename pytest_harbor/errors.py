@@ -8,6 +8,8 @@
     ├── AgentError      the agent could not be prepared
     ├── VerifierError   grading gave no usable reward
     └── UserError       the simulated user or an MCP grant is not there
+
+Each names the outcome that an episode ends with when it is stopped by it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from xdist.scheduler import LoadScheduling  # type: ignore[import-untyped]
 
-from pytest_harbor.scheduling import by_length, is_task_id
+from pytest_harbor.durations import by_length, is_task_id
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController  # type: ignore[import-untyped]

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_harbor import (
     collection,
+    durations,
     fixtures,
     guard,
     hookspecs,
@@ -61,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     take_step_arguments(config)
     guard.refuse_task_code(config)
     guard.spare_workers(config)
-    scheduling.keep_durations(config)
+    durations.keep_durations(config)
     config.pluginmanager.register(items.TaskCounter(config), "harbor-task-counter")
     for line in _MARKERS:
         config.addinivalue_line("markers", line)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_harbor import scheduling
+from pytest_harbor import durations, scheduling
 from pytest_harbor.longest_first import LongestFirst
 
 
@@ -170,7 +170,7 @@ def test_order_of_measured_unmeasured_and_ordinary_tests(tmp_path: Path) -> None
         "unlimited/task.toml::unlimited",
     ]
     past = {ids[1]: 5.0, ids[3]: 7.0, "gone": 1.0}
-    order = scheduling.by_length(a_config(past, root=tmp_path), ids)
+    order = durations.by_length(a_config(past, root=tmp_path), ids)
     assert [ids[position] for position in order[1:]] == [ids[4], ids[2], ids[3], ids[1], ids[0]]
 
 
@@ -190,7 +190,7 @@ def test_without_tasks_xdist_does_what_it_always_did() -> None:
 
 def test_what_broke_is_not_remembered() -> None:
     config = a_config({"old": 1.0, "graded": 1.0})
-    keeper = scheduling.DurationKeeper(config)
+    keeper = durations.DurationKeeper(config)
     for nodeid, verdict in (("graded", "failed"), ("broke", "error"), ("setup", None)):
         for seconds in (1.0, 2.5):
             keeper.pytest_runtest_logreport(
