@@ -64,6 +64,7 @@ class Account:
     ledger: Ledger
     run: Spending
     run_budget: Budget
+    try_number: int = 1
     step: str | None = None
     is_open: bool = True
     refused: int = 0

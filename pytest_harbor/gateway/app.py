@@ -80,6 +80,8 @@ async def _say_unknown(out: Outgoing) -> None:
 
 async def _while_connected(exchange: Exchange, door: Door, receive: Receive) -> None:
     """Run the exchange, and break it off when the client hangs up or the episode ends."""
+    if not door.account.is_open:  # it ended while the request came in
+        return
     task = asyncio.create_task(exchange.run())
     gone = asyncio.create_task(_hang_up(receive))
     door.account.tasks.add(task)

@@ -109,6 +109,9 @@ class Exchange:
                     self._tape.event(event)
                 if shown := wire.hide_usage(event) if hide else event:
                     await self._out.write(shown)
+        except StreamError:
+            if not listener.heard().finished:  # else it broke after all was said
+                raise
         finally:
             self._heard = listener.heard()
         if self._heard.error:
@@ -154,6 +157,7 @@ class Exchange:
             id=token_hex(8),
             episode=door.account.episode,
             party=door.party,
+            try_number=door.account.try_number,
             step=self._step,
             server=door.server.name,
             provider=door.kind,

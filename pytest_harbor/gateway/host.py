@@ -48,7 +48,7 @@ class Host:
         self._thread = threading.Thread(target=self._run, name="pytest-harbor-gateway", daemon=True)
         self._thread.start()
         if not self._ready.wait(_START_SECONDS) or self._trouble is not None:
-            raise HarborError(f"the model gateway did not start: {self._trouble or 'no answer'}")
+            raise _error(f"the model gateway did not start: {self._trouble or 'no answer'}")
 
     def stop(self) -> None:
         """Close all sockets and end the thread."""
@@ -138,9 +138,9 @@ def bind(address: str, port: int = 0) -> socket.socket:
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
-        raise HarborError(f"the gateway cannot listen at {address!r}: give an IP address") from None
+        raise _error(f"the gateway cannot listen at {address!r}: give an IP address") from None
     if ip.is_unspecified:
-        raise HarborError(f"the gateway does not listen at {address}: anybody could reach it there")
+        raise _error(f"the gateway does not listen at {address}: anybody could reach it there")
     bound = socket.socket(socket.AF_INET if ip.version == 4 else socket.AF_INET6)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -149,9 +149,7 @@ def bind(address: str, port: int = 0) -> socket.socket:
         bound.bind((address, port))
     except OSError as error:
         bound.close()
-        raise HarborError(
-            f"the gateway cannot listen at {address}:{port}: {error.strerror}"
-        ) from None
+        raise _error(f"the gateway cannot listen at {address}:{port}: {error.strerror}") from None
     return bound
 
 
@@ -159,3 +157,7 @@ def url_of(bound: socket.socket) -> str:
     """The URL of a bound socket."""
     address, port = bound.getsockname()[:2]
     return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+
+
+def _error(message: str) -> HarborError:
+    return HarborError(message, outcome="start_failed")

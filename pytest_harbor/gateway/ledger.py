@@ -29,6 +29,8 @@ class Call:
     id: str
     episode: str
     party: str
+    try_number: int
+    """1 until the episode is begun again, in a fresh group after a fault; then 2, and so on."""
     step: str | None
     """The step of the episode that was under way, if the gateway was told."""
     server: str

@@ -145,6 +145,7 @@ class Gateway:
             account = Account(episode, terms, ledger, self._run, self._run_budget)
             if before is not None:
                 account.spending, account.refused = before.spending, before.refused
+                account.try_number = before.try_number + 1
             self._accounts[episode] = account
 
     def open(
@@ -200,10 +201,18 @@ class Gateway:
         """The calls of an episode by now, in the order in which they ended."""
         return self._account(episode).ledger.calls
 
-    def summary(self, episode: str, party: str | None = None) -> Summary:
-        """The sums of an episode, or of one party in it."""
-        calls = self.calls(episode)
-        return summarize(call for call in calls if party in (None, call.party))
+    def summary(self, episode: str, party: str | None = None, *, latest: bool = False) -> Summary:
+        """The sums of an episode, or of one party in it.
+
+        An episode that was begun again holds the calls of all its tries, since all of them cost;
+        ``latest`` leaves out those before the last one.
+        """
+        account = self._account(episode)
+        return summarize(
+            call
+            for call in account.ledger.calls
+            if party in (None, call.party) and (not latest or call.try_number == account.try_number)
+        )
 
     def unreplayed(self, episode: str) -> dict[str, int]:
         """Recorded exchanges that were not asked for, by party; only parties with some."""
@@ -231,6 +240,8 @@ class Gateway:
     def _provider(self, account: Account, party: str, server: ModelServer) -> Provider:
         """The provider behind a server: one for all behind HTTP, one per party of the others."""
         mark = server.fingerprint()
+        if server.provider == "replay":
+            mark = str(server.recording)  # one recording, whichever server it stands for
         if server.provider == "http":
             if mark not in self._upstreams:
                 self._upstreams[mark] = self._upstream(server)

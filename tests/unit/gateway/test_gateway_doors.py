@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -93,6 +94,23 @@ def test_a_client_that_hangs_up_ends_the_call_at_the_server(
     assert gateway.summary("ep1").abandoned == 1
 
 
+def test_a_request_that_was_coming_in_when_the_episode_ended_is_not_served(
+    gateway: Gateway, access: Access, upstream: FakeModelServer
+) -> None:
+    upstream.plan(Planned(body=CHAT))
+    body = json.dumps(ASK).encode()
+    host, port = access.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as half:
+        path = access.v1.removeprefix(access.base_url)
+        head = f"POST {path}/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+        half.sendall(f"{head}\r\n\r\n".encode() + body[:10])
+        time.sleep(0.1)
+        gateway.revoke("ep1")
+        half.sendall(body[10:])
+        assert half.recv(100).startswith(b"HTTP/1.1 404")
+    assert upstream.got == []
+
+
 def test_an_account_outlives_an_attempt(
     gateway: Gateway,
     access: Access,
@@ -106,8 +124,11 @@ def test_an_account_outlives_an_attempt(
     gateway.begin("ep1", Terms())
     again = gateway.open("ep1", "agent", policy)
     assert again.secret != access.secret
+    assert gateway.summary("ep1", latest=True).calls == 0
     client.post(f"{again.v1}/chat/completions", json=ASK)
+    assert gateway.summary("ep1", latest=True).tokens == 1100
     assert gateway.revoke("ep1").tokens == 2200
+    assert [call.try_number for call in gateway.calls("ep1")] == [1, 2]
 
 
 def test_an_episode_under_way_cannot_begin_again(gateway: Gateway, access: Access) -> None:

@@ -210,6 +210,15 @@ def test_a_stream_that_breaks_off_breaks_off_for_the_client_too(
     assert len(upstream.got) == 1  # something was passed on: no second try
 
 
+def test_a_connection_that_breaks_after_all_was_said_is_no_fault(
+    gateway: Gateway, access: Access, upstream: FakeModelServer, client: httpx2.Client
+) -> None:
+    upstream.plan(Planned(events=[chunk("Hi", "stop"), DONE, 0.05, "cut"]))
+    answer = client.post(f"{access.v1}/chat/completions", json={**ASK, "stream": True})
+    assert answer.content == chunk("Hi", "stop") + DONE
+    assert gateway.calls("ep1")[0].ended == "done"
+
+
 def test_a_stream_without_its_end_is_entered_as_cut(
     gateway: Gateway, access: Access, upstream: FakeModelServer, client: httpx2.Client
 ) -> None:
