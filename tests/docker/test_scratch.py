@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +44,12 @@ class TestLogs:
         for name in ("agent", "verifier", "artifacts"):
             assert kind(bench.box, f"/logs/{name}") == "folder 777"
             say(bench.box, f"touch /logs/{name}/x", user=4711)
+
+    def test_their_time_gives_away_whoever_touches_them(self, bench: Bench) -> None:
+        """Even in the second in which they were made."""
+        stat = bench.box.stat("/logs/verifier")
+        assert stat is not None
+        assert stat.mtime_ns / 1e9 < time.time() - 3000
 
     def test_what_agent_setup_wrote_stays(self, bench: Bench) -> None:
         say(bench.box, "echo x >/logs/agent/setup.log; echo y >/logs/artifacts/y")
