@@ -276,7 +276,8 @@ class Group:
         if place is not None and any(b"MAIN_IMAGE_NAME" in file.read_bytes() for file in files):
             digest = environment_digest(place)[:16]
             own["MAIN_IMAGE_NAME"] = f"pytest-harbor/{slug(spec.name)}:{digest}"
-        return {**spec.variables, **own}
+        # converted older tasks ask for it, and Harbor leaves it empty
+        return {"TEST_DIR": "/tests", **spec.variables, **own}
 
     def _listed(self, document: Document) -> tuple[str, ...]:
         """What the task reaches for outside of itself, and what it may think that it sets."""
