@@ -159,7 +159,7 @@ def _turn_record(
         return stage.record.folder.relative(draft.folder.agent / name) if name else None
 
     message = result.message
-    if result.ended == "timeout":
+    if result.ended == "timeout" and budget not in message:
         message += f"; its budget was {budget}"
     return TurnRecord(
         ran=watch.stop(),

@@ -154,6 +154,15 @@ def test_ready_made_images_and_workdirs_that_are_missing(tmp_path: Path) -> None
     assert image.startswith("sha256:")
 
 
+def test_a_workdir_that_compose_does_not_make(tmp_path: Path) -> None:
+    toml = '[environment]\nworkdir = "/srv/elsewhere"\n'
+    compose = "services: {main: {working_dir: /tmp}}\n"
+    files = {"environment/docker-compose.yaml": compose}
+    played = play(one_step(tmp_path, toml, test="pwd; " + GIVES_1, **files))
+    assert played.result.reward == 1
+    assert played.read("verifier/test-stdout.txt") == "/srv/elsewhere\n"
+
+
 def test_root_tests_lie_under_the_step_s_own(tmp_path: Path) -> None:
     show = (
         "cd /tests; for f in $(find . -type f | sort); do echo $f $(cat $f | tail -n 1); done; "
