@@ -35,7 +35,7 @@ def _copy(source: IO[bytes], target: IO[bytes] | None, count: int) -> None:
     while count:
         piece = source.read(min(count, PIECE))
         if not piece:
-            raise SandboxError(BROKEN_OFF)
+            raise SandboxError(BROKEN_OFF, outcome="sandbox_died")
         count -= len(piece)
         if target is not None:
             target.write(piece)

@@ -424,7 +424,7 @@ class Container:
         Raises:
             SandboxError: in place of what the engine's client raises.
         """
-        from docker.errors import DockerException, NotFound
+        from docker.errors import APIError, DockerException, NotFound
         from requests import RequestException
 
         try:
@@ -438,8 +438,11 @@ class Container:
                 ) from fault
             if check:
                 self.check_alive(doing, patience=0.5)
+            refused = isinstance(fault, APIError)
             raise SandboxError(
-                f"The engine failed on service {self.service} ({doing}): {said}"
+                f"The engine {'refused' if refused else 'was lost'} on service {self.service} "
+                f"({doing}): {said}",
+                outcome=None if refused else "sandbox_died",
             ) from fault
 
 

@@ -164,7 +164,7 @@ class Chunks(io.RawIOBase):
         while self.read(PIECE):
             pass
         if self._last != bytes(_END):
-            raise SandboxError(BROKEN_OFF)
+            raise SandboxError(BROKEN_OFF, outcome="sandbox_died")
 
 
 class _Unpacking:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from boxes import a_box, commands, say, soon
+from requests import ConnectionError
+from requests.adapters import HTTPAdapter
 
 from pytest_harbor.errors import SandboxError
 from pytest_harbor.sandbox.container import Container, Entry, Stat, UserIds
@@ -362,8 +365,22 @@ class TestDeath:
             assert caught.value.outcome == "sandbox_died"
         ghost.engine.close()
 
+    def test_an_engine_that_is_lost(self, tmp_path: Path) -> None:
+        lost = Container(Engine(timeout=1), "0" * 64)
+        lost.facts = {"State": {"StartedAt": ""}, "Config": {}, "Mounts": [], "HostConfig": {}}  # type: ignore[misc]
+        lost.engine.api.mount("http+docker://", _Lost())
+        with pytest.raises(SandboxError, match="engine was lost") as caught:
+            lost.read("/etc/passwd")
+        assert caught.value.outcome == "sandbox_died"
+        lost.engine.close()
+
     def test_a_command_without_memory_dies_alone(self) -> None:
         with a_box(mem_limit="32m", memswap_limit="32m") as box:
             ran = box.run("exec tail /dev/zero", deadline=soon())
             assert ran.exit_code == 137
             assert say(box, "echo alive") == "alive\n"
+
+
+class _Lost(HTTPAdapter):
+    def send(self, *args: object, **how: object) -> NoReturn:  # type: ignore[override]
+        raise ConnectionError("connection refused")
