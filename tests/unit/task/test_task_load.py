@@ -147,6 +147,18 @@ class TestSteps:
         assert own.solution == tmp_path / "steps/own/solution"
         assert data.solution == none.solution == tmp_path / "solution"
 
+    def test_a_solution_without_a_script_is_still_the_solution(self, tmp_path: Path) -> None:
+        """The oracle says what it misses there, with the folder's name."""
+        write_steps(tmp_path, "a", "b", **{"solution/x": "", "steps/a/solution/x": ""})
+        a, b = load_task(tmp_path).steps
+        assert a.solution == tmp_path / "steps/a/solution"
+        assert b.solution == tmp_path / "solution"
+
+    def test_an_ignore_file_hides_nothing_in_a_workdir(self, tmp_path: Path) -> None:
+        write_steps(tmp_path, "a", **{"steps/a/workdir/.harborignore": "*\n"})
+        (tmp_path / "steps/a/workdir/link").symlink_to("/etc/passwd")
+        assert "steps/a/workdir/link leads out of the task" in refusal(tmp_path)
+
     def test_workdir_and_setup(self, tmp_path: Path) -> None:
         files = {"steps/a/workdir/setup.sh": "x", "steps/b/workdir/data": "x"}
         write_steps(tmp_path, "a", "b", "c", **files)
