@@ -27,7 +27,7 @@ from pytest_harbor.episode.result import (
     TurnRecord,
 )
 from pytest_harbor.episode.rewards import missed_gate
-from pytest_harbor.episode.stage import Stage, wait_until_healthy
+from pytest_harbor.episode.stage import Stage, make_workdir, wait_until_healthy
 from pytest_harbor.episode.verdict import meets
 from pytest_harbor.episode.verify import Graded, grade
 from pytest_harbor.errors import AgentError, HarborError, SandboxError
@@ -94,6 +94,7 @@ def _fault(error: Exception, phase: str) -> Fault:
 def _set_up(stage: Stage, draft: _Draft) -> None:
     """Lay the step's files, run its setup.sh, wait for its healthcheck."""
     step, main = draft.step, stage.main
+    draft.warnings += make_workdir(main)
     if step.workdir is not None:
         owner = main.user(step.agent_user)
         place = main.workdir.rstrip("/")
