@@ -61,6 +61,11 @@ class LiveView:
         with self._lock:
             self._show(list(self._news()))
 
+    def drop(self, name: str) -> None:
+        """Say no more of an episode: its worker died."""
+        with self._lock:
+            self._tails.setdefault(self.folder / name / "events.jsonl", _Tail()).over = True
+
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
             self.look()
