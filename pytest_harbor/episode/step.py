@@ -180,10 +180,22 @@ def _turn_record(
 
 def _settle(stage: Stage, draft: _Draft) -> None:
     """End what the agent left running, fetch its logs, see that the user kept its memory."""
-    _sweep(stage, draft, "killed_before_grading")
+    ended_well = draft.turn is not None and draft.turn.ended == "exited"
+    if stage.plan.recipe.verifier.spare_processes and ended_well:
+        _spare(stage, draft)
+    else:
+        _sweep(stage, draft, "killed_before_grading")
     _fetch_logs(stage, draft)
     if stage.user is not None:
         stage.user.check_memory()
+
+
+def _spare(stage: Stage, draft: _Draft) -> None:
+    """Count what the agent left running to the group's own from now on."""
+    if spared := stage.processes.strangers():
+        commands = "; ".join(process.command for process in spared)
+        draft.warnings.append(f"left running while grading (verifier.spare_processes): {commands}")
+        stage.processes.take_baseline()
 
 
 def _sweep(stage: Stage, draft: _Draft, when: str) -> tuple[str, ...]:

@@ -150,6 +150,19 @@ def test_what_setup_starts_lives_on_and_what_the_agent_starts_does_not(tmp_path:
     assert "of-the-agent" in killed
 
 
+def test_a_server_of_the_agent_is_spared_where_the_recipe_says_so(tmp_path: Path) -> None:
+    lives = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -q 'sleep [1]234' && r=1 || r=0\n"
+    test = lives + "sleep 4321 &\necho $r > /logs/verifier/reward.txt"
+    first = Part(solve="setsid sleep 1234 >/dev/null 2>&1 &", test=test)
+    task = many_steps(tmp_path, "", first, Part(solve="true", test=test))
+    played = play(task, recipe={"verifier.spare_processes": True})
+    one, two = played.result.steps
+    assert (one.reward, two.reward) == (1.0, 1.0)
+    assert "sleep 1234" in one.warnings[0]
+    assert one.hygiene.killed_after_grading == ("sleep 4321",)
+    assert play(task).result.steps[0].reward == 0.0
+
+
 def test_ready_made_images_and_workdirs_that_are_missing(tmp_path: Path) -> None:
     toml = '[environment]\ndocker_image = "debian:bookworm-slim"\nworkdir = "/srv/app"\n'
     files = {
