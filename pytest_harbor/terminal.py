@@ -154,7 +154,7 @@ def task_line(job: Job, name: str) -> str | None:
     if result.attempt > 1:
         parts[0] += f" (attempt {result.attempt})"
     if result.verdict != "passed":
-        parts.append(one_line(result.verdict_reason, 200))
+        parts.append(one_line(result.verdict_reason, 300))
     return "  ".join(parts)
 
 
