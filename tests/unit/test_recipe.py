@@ -107,7 +107,7 @@ def test_values_that_may_be_secret_are_not_shown() -> None:
         ]
     )
     assert recipe.compose_variables["B"] == FromHost(env="HOST_B")
-    shown = dict((key, value) for key, value, _ in recipe.rows())
+    shown = {key: value for key, value, _ in recipe.rows()}
     assert "canary" not in str(shown)
     assert shown["compose_variables.B"] == {"env": "HOST_B"}
     assert shown["agent.env.TOKEN"] == "***"
