@@ -17,7 +17,7 @@ import pytest
 
 from pytest_harbor.errors import HarborError, TaskError
 from pytest_harbor.items import TaskFunction, announce, note_episode
-from pytest_harbor.job import JOB
+from pytest_harbor.job import JOB, LEFT_BEHIND
 from pytest_harbor.options import recipe_layers
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ def harbor_compose(
             start_group(lease, record)
         yield lease
     finally:
-        record.warn(lease.close())
+        if said := lease.close():
+            record.warn([f"{LEFT_BEHIND}: {'. '.join(said)}"])
 
 
 @pytest.fixture
