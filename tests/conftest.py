@@ -17,6 +17,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.docker)
 
 
+@pytest.fixture(autouse=True)
+def not_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of pytest inside a test are runs of their own, also where xdist runs the test."""
+    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("docker") is None:
