@@ -86,6 +86,7 @@ class _Seen:
     result: EpisodeResult
     structural: StructuralZero | None
     calls: Mapping[int, int]
+    """Questions to the user in each step; none of an episode that was not graded."""
 
 
 def numbers(job: Path, results: Iterable[EpisodeResult]) -> Numbers:
@@ -138,7 +139,7 @@ def _part(members: Sequence[_Seen]) -> Part:
     return Part(
         sums=totals(each.result for each in members),
         structural=dict(sorted(structural.items(), key=lambda each: (-each[1], each[0]))),
-        calls=call_stats((each.result, each.calls) for each in members if is_valid(each.result)),
+        calls=call_stats((each.result, each.calls) for each in members),
     )
 
 

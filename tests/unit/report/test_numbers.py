@@ -160,6 +160,11 @@ def test_the_groups_add_up_to_the_whole(document: dict[str, Any]) -> None:
         assert sum(each[key] or 0 for each in document["groups"]) == document["totals"][key]
 
 
+def test_whoever_writes_the_file_has_its_numbers(tmp_path: Path) -> None:
+    results = build(tmp_path)
+    assert write_job(tmp_path, results, started_at=START) == numbers(tmp_path, results)
+
+
 def test_a_difference_is_in_the_file(tmp_path: Path) -> None:
     two = [
         episode(f"d/a/task.toml::a[attempt{n}]", attempt=n, task_digest=f"sha256:{n}")
