@@ -13,7 +13,7 @@ from pytest_harbor.episode.plan import Plan
 from pytest_harbor.errors import SandboxError
 from pytest_harbor.sandbox.engine import Engine
 from pytest_harbor.sandbox.group import Group, GroupSpec
-from pytest_harbor.sandbox.labels import Owner
+from pytest_harbor.sandbox.labels import KEEP, Owner
 from pytest_harbor.task.timeouts import Deadline
 
 _CLOSE_SECONDS = 60.0
@@ -103,4 +103,5 @@ class Lease:
             cpus=environment.cpus,
             memory_mb=environment.memory_mb,
             force_build=plan.recipe.builds.force,
+            labels={KEEP: "yes"} if plan.recipe.keep else {},
         )
