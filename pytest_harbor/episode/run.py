@@ -7,11 +7,12 @@ import traceback
 from pytest_harbor.episode.lease import Lease
 from pytest_harbor.episode.record import EpisodeRecord
 from pytest_harbor.episode.result import EpisodeResult
+from pytest_harbor.episode.services import keep_service_logs
 from pytest_harbor.episode.stage import open_stage
 from pytest_harbor.episode.step import run_step
 from pytest_harbor.errors import HarborError
 from pytest_harbor.sandbox.group import Group
-from pytest_harbor.user.sidecar import SimulatedUser
+from pytest_harbor.user.sidecar import SimulatedUser, find_user
 
 
 def start_group(lease: Lease, record: EpisodeRecord) -> Group:
@@ -21,7 +22,10 @@ def start_group(lease: Lease, record: EpisodeRecord) -> Group:
         HarborError: it did not start; the record has the fault and the sidecars' last words.
     """
     with record.phase("group"):
-        group = lease.start()
+        try:
+            group = lease.start()
+        finally:
+            record.hide(lease.secrets)
     record.images(dict(group.images))
     record.warn(group.warnings)
     return group
@@ -40,9 +44,10 @@ def run_episode(
         if not record.has_begun:
             record.begin(lease.plan)
         group = lease.group if lease.is_started else start_group(lease, record)
-        stage = open_stage(lease.plan, group, record, user)
+        stage = open_stage(lease.plan, group, record, user, lease.doors)
         for step in lease.plan.steps:
             result = run_step(stage, step)
+            _note_parties(lease, record)
             record.step(result)
             if result.fault is not None or result.gate is not None:
                 break
@@ -53,21 +58,23 @@ def run_episode(
         record.folder.write_text("exception.txt", traceback.format_exc())
     except BaseException as error:
         record.fault(error, "episode")
+        _wind_up(lease, record, user)
         record.finish()
         raise
-    _keep_service_logs(lease, record)
+    _wind_up(lease, record, user)
     return record.finish()
 
 
-def _keep_service_logs(lease: Lease, record: EpisodeRecord) -> None:
-    """Save what each sidecar printed; a sidecar that is gone has nothing to say."""
-    if not lease.is_started:
-        return
-    group = lease.group
-    for service in (name for name in group.services if name != "main"):
-        try:
-            text = group.logs(service).decode("utf-8", "replace")
-        except HarborError as error:
-            record.warn([f"the log of {service} could not be saved: {error}"])
-        else:
-            record.folder.write_text(f"services/{service}.log", text)
+def _wind_up(lease: Lease, record: EpisodeRecord, user: SimulatedUser | None) -> None:
+    """Close the doors, so that the sums are final, and save what the sidecars have to say."""
+    if lease.doors is not None:
+        lease.doors.close()
+    _note_parties(lease, record)
+    if lease.is_started:
+        group = lease.group
+        keep_service_logs(group, record, user or find_user(lease.plan.grants, group))
+
+
+def _note_parties(lease: Lease, record: EpisodeRecord) -> None:
+    if lease.doors is not None:
+        record.parties(lease.doors.parties())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pytest_harbor.agents.base import Agent
 from pytest_harbor.episode.budgets import setup_budget
+from pytest_harbor.episode.doors import Doors
 from pytest_harbor.episode.plan import Plan
 from pytest_harbor.episode.record import EpisodeRecord
-from pytest_harbor.episode.result import GrantRecord
+from pytest_harbor.episode.result import GrantRecord, PartyRecord
 from pytest_harbor.errors import AgentError, SandboxError
 from pytest_harbor.sandbox.container import Container
 from pytest_harbor.sandbox.group import Group
@@ -35,11 +37,31 @@ class Stage:
     processes: Processes
     grants: tuple[Seen, ...]
     user: SimulatedUser | None
+    doors: Doors | None = None
 
     @property
     def agent(self) -> Agent:
         """Who acts."""
         return self.plan.agent
+
+    def fill(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Variables for main, with the addresses of model servers in them."""
+        if self.doors is None:
+            return dict(values)
+        return self.doors.fill(values, self.group.host_address)
+
+    def check_models(self, *, goes_on: bool) -> None:
+        """See that no budget is spent and that the simulated user's model never failed.
+
+        Raises:
+            HarborError: outcome ``budget_spent`` or ``user_degraded``.
+        """
+        if self.doors is not None:
+            self.doors.check(goes_on=goes_on)
+
+    def parties(self, step: str) -> dict[str, PartyRecord]:
+        """Who asked how much of a model in a step."""
+        return self.doors.parties(step) if self.doors is not None else {}
 
     def grant_records(self) -> tuple[GrantRecord, ...]:
         """The grants as a step's result shows them."""
@@ -57,7 +79,11 @@ class Stage:
 
 
 def open_stage(
-    plan: Plan, group: Group, record: EpisodeRecord, user: SimulatedUser | None = None
+    plan: Plan,
+    group: Group,
+    record: EpisodeRecord,
+    user: SimulatedUser | None = None,
+    doors: Doors | None = None,
 ) -> Stage:
     """Make a started group ready for its first step (harbor-format 3.1, 4 to 7).
 
@@ -74,6 +100,9 @@ def open_stage(
         if environment.healthcheck is not None:
             where = "[environment.healthcheck]"
             wait_until_healthy(main, environment.healthcheck, None, where, outcome="start_failed")
+    if doors is not None:
+        with record.phase("gateway"):
+            record.warn(doors.try_from(main, group.host_address))
     with record.phase("agent-setup"):
         _set_up_agent(plan, main)
     with record.phase("grants"):
@@ -84,7 +113,7 @@ def open_stage(
     processes = Processes(main)
     processes.take_baseline()
     user = user or find_user(plan.grants, group)
-    return Stage(plan, record, group, main, ground, processes, seen, user)
+    return Stage(plan, record, group, main, ground, processes, seen, user, doors)
 
 
 def _set_up_agent(plan: Plan, main: Container) -> None:

@@ -66,7 +66,7 @@ def grade(stage: Stage, step: Step, folder: StepFolder) -> Graded:
         run_script(f"{TESTS}/{step.test_script}"),
         log=f"{RESULTS}/{OUTPUT}",
         user=step.verifier_user,
-        env=stage.plan.verifier_envs[step.index],
+        env=stage.fill(stage.plan.verifier_envs[step.index]),
         deadline=limit,
     )
     interval = watch.stop()

@@ -51,6 +51,9 @@ class Terms:
     """The file that calls are appended to; None keeps them in memory only."""
     prices: Prices = field(default_factory=dict)
     budget: Budget = UNLIMITED
+    run_budget: Budget | None = None
+    """What all episodes may spend together, as this episode's recipe has it; None: as the gateway
+    was told."""
     recording: str | None = None
     """The episode's name in a recording; None: as the episode is called."""
 

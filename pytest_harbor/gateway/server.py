@@ -142,7 +142,8 @@ class Gateway:
                     f"episode {episode!r} is under way at the gateway; revoke it first"
                 )
             ledger = Ledger(terms.ledger, self._get_redactor, before.ledger.calls if before else ())
-            account = Account(episode, terms, ledger, self._run, self._run_budget)
+            run_budget = self._run_budget if terms.run_budget is None else terms.run_budget
+            account = Account(episode, terms, ledger, self._run, run_budget)
             if before is not None:
                 account.spending, account.refused = before.spending, before.refused
                 account.try_number = before.try_number + 1
@@ -171,7 +172,7 @@ class Gateway:
             played = server
             if self._replay is not None:
                 played = replace(server, provider="replay", recording=self._replay)
-            _refuse_unpriced(account, self._run_budget, played)
+            _refuse_unpriced(account, played)
             provider = self._provider(account, party, played)
             recorder = self._recorder(account, party)
             door = Door(new_secret(), account, party, server, played.provider, provider, recorder)
@@ -275,8 +276,8 @@ class Gateway:
         await asyncio.gather(*(each.close() for each in self._upstreams.values()))
 
 
-def _refuse_unpriced(account: Account, run_budget: Budget, server: ModelServer) -> None:
-    in_usd = account.terms.budget.usd is not None or run_budget.usd is not None
+def _refuse_unpriced(account: Account, server: ModelServer) -> None:
+    in_usd = account.terms.budget.usd is not None or account.run_budget.usd is not None
     if server.provider != "http" or not in_usd or server.model is None:
         return
     if find_price(account.terms.prices, server.model) is None:
