@@ -19,21 +19,23 @@ model() {
     path=/${place#*/}; place=${place%%/*}
     body='{"model":"any","messages":[{"role":"user","content":"'$2'"}]}'
     exec 3<> /dev/tcp/${place%:*}/${place#*:}
-    printf 'POST %s/v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n' "$path" >&3
-    printf 'Content-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n%s' ${#body} "$body" >&3
+    printf '%s\\r\\n' "POST $path/v1/chat/completions HTTP/1.1" "Host: x" "Connection: close" \\
+        "Content-Type: application/json" "Content-Length: ${#body}" "" >&3
+    printf '%s' "$body" >&3
     cat <&3
 }
 """
 """A shell function: ``model URL QUESTION`` asks a model and prints the whole answer."""
 
-UNRETRIED = {"retries": 0}
-
 
 class Upstream:
     """An OpenAI-like server on this machine: says one thing, and takes 100 and 20 tokens for it."""
 
-    def __init__(self, say: str = "hello from upstream") -> None:
+    def __init__(self, say: str = "hello from upstream", model: str = "real-1-2026-01-01") -> None:
         self.say = say
+        self.model = model
+        self.stops_after: int | None = None
+        """How many calls it answers; further ones find the connection closed."""
         self.got: list[dict[str, str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
@@ -58,7 +60,7 @@ class Upstream:
         return {
             "id": "1",
             "object": "chat.completion",
-            "model": "real-1-2026-01-01",
+            "model": self.model,
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 100, "completion_tokens": 20},
         }
@@ -70,6 +72,8 @@ class Upstream:
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
                 upstream.got.append(dict(self.headers.items()))
+                if upstream.stops_after is not None and len(upstream.got) > upstream.stops_after:
+                    return
                 allowed = self.headers.get("authorization") == f"Bearer {KEY}"
                 body = json.dumps(upstream._answer()).encode() if allowed else b"{}"
                 self.send_response(200 if allowed else 401)

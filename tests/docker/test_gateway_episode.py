@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import GIVES_1, Part, many_steps, one_step, play
+from episodes import GIVES_1, USER, USER_FILES, Part, many_steps, one_step, play
 from models import KEY, MODEL, Upstream
 
+from pytest_harbor.agents.base import Turn, TurnResult
+from pytest_harbor.agents.nop import NopAgent
 from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.gateway import Gateway
 from pytest_harbor.sandbox.group import Group
@@ -124,3 +127,118 @@ def test_every_party_reaches_its_model_and_nobody_the_key(
 
 def _lower(headers: dict[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
+
+
+def user_recipe(upstream: Upstream, **more: Any) -> dict[str, Any]:
+    """The agent's scripts stand in for the simulated user: they call its model."""
+    return {
+        **server("user_model", upstream, retries=0),
+        "agent.env.USER_MODEL": {"model_server": "user_model"},
+        **more,
+    }
+
+
+def test_a_user_whose_model_dies_is_degraded_and_no_task_has_failed(
+    tmp_path: Path, gateway: Gateway, upstream: Upstream
+) -> None:
+    ask = MODEL + 'model "$USER_MODEL" hello'
+    task = many_steps(tmp_path, "", Part(ask), Part(ask), Part(ask))
+    recipe = user_recipe(upstream)
+    upstream.stops_after = 1
+    result = play(task, recipe=recipe, host=HOST, gateway=gateway).result
+    assert (result.outcome, result.verdict, result.reward) == (Outcome.USER_DEGRADED, "error", None)
+    assert result.outcome.meaning.retry
+    assert result.fault is not None
+    assert "model calls of the simulated user failed" in result.fault.message
+    assert [step.verdict for step in result.steps] == ["passed", "error", "skipped"]
+    assert (result.parties["user"].calls, result.parties["user"].failed) == (2, 1)
+    # the step that broke is not graded
+    assert result.steps[1].grade is None
+
+
+def test_a_spent_budget_ends_the_episode_before_the_next_turn(
+    tmp_path: Path, gateway: Gateway, upstream: Upstream
+) -> None:
+    ask = MODEL + 'model "$USER_MODEL" hello'
+    task = many_steps(tmp_path, "", Part(ask), Part(ask), Part(ask))
+    recipe = user_recipe(upstream, **{"budget.episode.tokens": 200})
+    played = play(task, recipe=recipe, host=HOST, gateway=gateway)
+    result = played.result
+    assert (result.outcome, result.verdict, result.reward) == (Outcome.BUDGET_SPENT, "error", None)
+    assert [step.grade is not None for step in result.steps] == [True, True, False]
+    assert result.steps[2].turn is None
+    assert result.fault is not None
+    assert result.fault.message == "the episode's budget of 200 tokens is spent: 240 tokens used"
+    assert (result.parties["user"].calls, result.parties["user"].refused) == (2, 0)
+
+
+def test_a_budget_that_runs_out_while_grading_is_no_missing_reward(
+    tmp_path: Path, gateway: Gateway, upstream: Upstream
+) -> None:
+    judge = MODEL + 'model "$JUDGE" one; model "$JUDGE" two | grep -q hello && ' + GIVES_1
+    recipe = {
+        **server("judge", upstream),
+        "verifier.env.JUDGE": {"model_server": "judge"},
+        "budget.episode.tokens": 100,
+    }
+    task = one_step(tmp_path, test=judge)
+    result = play(task, recipe=recipe, host=HOST, gateway=gateway).result
+    assert result.outcome == Outcome.BUDGET_SPENT
+    assert result.fault is not None
+    assert "1 model calls were refused" in result.fault.message
+
+
+class Deaf(Gateway):
+    """A gateway behind a firewall: it says that it listens, and nothing comes through."""
+
+    def listen(self, address: str, port: int = 0) -> str:
+        url = super().listen(address, port)
+        self.unlisten(url)
+        return url
+
+    def unlisten(self, base_url: str) -> None:
+        if base_url in self._host._listeners:
+            super().unlisten(base_url)
+
+
+def test_a_firewall_in_the_way_is_named_before_the_first_turn(
+    tmp_path: Path, upstream: Upstream
+) -> None:
+    with Deaf(environment=HOST) as gateway:
+        result = play(
+            one_step(tmp_path), recipe=user_recipe(upstream), host=HOST, gateway=gateway
+        ).result
+    assert result.outcome == Outcome.START_FAILED
+    assert result.fault is not None
+    assert result.fault.phase == "gateway"
+    assert "iptables -I INPUT" in result.fault.message
+    assert upstream.got == []
+
+
+@dataclass(frozen=True)
+class Looking(NopAgent):
+    """Notes at each turn what of the sidecar is on disk already."""
+
+    place: Path = Path()
+    seen: list[list[str]] = field(default_factory=list)
+
+    def run_turn(self, turn: Turn) -> TurnResult:
+        logs = self.place.glob("job-*/*/services/user-server.log")
+        self.seen.append([log.read_text() for log in logs])
+        return super().run_turn(turn)
+
+
+def test_what_sidecars_said_is_kept_after_every_step(tmp_path: Path) -> None:
+    task = many_steps(tmp_path, USER, Part(), Part(), **USER_FILES)
+    agent = Looking(place=task.parent)
+    play(task, agent)
+    first, (log,) = agent.seen
+    assert first == []
+    assert log.startswith("the user lives\n")
+
+
+def test_what_sidecars_said_is_kept_when_an_episode_dies(tmp_path: Path) -> None:
+    die = "exec 3<>/dev/tcp/user-server/8000; printf 'POST /die HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
+    played = play(many_steps(tmp_path, USER, Part(die), **USER_FILES))
+    assert played.result.outcome == Outcome.USER_LOST
+    assert "the user lives" in played.read("services/user-server.log")
