@@ -220,6 +220,23 @@ def shown_plainly(node: pytest.Item, phase: str) -> Iterator[None]:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
+def has_crashed(node: pytest.Item) -> bool:
+    """Whether a worker died in this episode before, which is its outcome in this run.
+
+    Some of xdist's schedulers hand such an item out again (pytest-xdist#1371).
+    """
+    job = node.config.stash[JOB]
+    if job.is_controller or not isinstance(node, TaskFunction):
+        return False
+    from pytest_harbor.episode.folder import episode_name
+    from pytest_harbor.episode.outcome import Outcome
+
+    result = job.result(episode_name(node.task.folder.name, node.nodeid))
+    if result is None or not job.began_here(result):
+        return False
+    return result.outcome is Outcome.INTERRUPTED
+
+
 def note_end(node: pytest.Item, call: pytest.CallInfo[None]) -> None:
     """Note the result of a test's episode after its setup broke or its call is over.
 

@@ -52,7 +52,8 @@ class Job:
 
     def to_worker(self) -> dict[str, str]:
         """What a worker needs to know, as plain data."""
-        return {"folder": str(self.folder), "run_id": self.run_id}
+        begun = self.started_at.isoformat()
+        return {"folder": str(self.folder), "run_id": self.run_id, "started_at": begun}
 
     def result(self, name: str) -> EpisodeResult | None:
         """The result in an episode's folder, if there is one."""
@@ -65,6 +66,18 @@ class Job:
         found = {node: self.result(name) for node, name in sorted(self.episodes.items())}
         return {node: result for node, result in found.items() if result is not None}
 
+    def began_here(self, result: EpisodeResult) -> bool:
+        """Whether an episode is of this run, and not of an earlier one in the same folder."""
+        return result.ran.started_at.timestamp() >= self.started_at.timestamp()
+
+    def adopt_stopped(self) -> None:
+        """Count in the episodes of this run that were stopped before pytest could report them."""
+        reported = set(self.episodes.values())
+        for name in (path.parent.name for path in self.folder.glob("*/result.json")):
+            result = self.result(name) if name not in reported else None
+            if result is not None and self.began_here(result):
+                self.episodes.setdefault(result.key, name)
+
 
 JOB = pytest.StashKey[Job]()
 
@@ -73,12 +86,14 @@ def open_job(config: pytest.Config) -> Job:
     """Make the job of this process, from the controller's word in a worker."""
     told: dict[str, str] | None = getattr(config, "workerinput", {}).get(_INPUT)
     if told is not None:
-        return Job(Path(told["folder"]), told["run_id"], is_controller=False)
+        begun = datetime.fromisoformat(told["started_at"])
+        return Job(Path(told["folder"]), told["run_id"], is_controller=False, started_at=begun)
     jobs, name = given(config, "jobs-dir"), given(config, "job-name")
     place = Path(jobs.value) if jobs else config.rootpath / "jobs"
-    now = datetime.now()
-    shown = name.value if name else f"{now:%Y-%m-%d__%H-%M-%S}"
-    return Job(place / shown, uuid.uuid4().hex[:12], is_controller=True, started_at=now)
+    now, run_id = datetime.now(), uuid.uuid4().hex[:12]
+    # runs that start in the same second must not write into one folder
+    shown = name.value if name else f"{now:%Y-%m-%d__%H-%M-%S}__{run_id[:4]}"
+    return Job(place / shown, run_id, is_controller=True, started_at=now)
 
 
 def stop_on_sigterm(config: pytest.Config) -> None:

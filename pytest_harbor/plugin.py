@@ -118,6 +118,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     collection.order(items)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Leave an episode alone that is reported as crashed."""
+    return fixtures.has_crashed(item) or None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_harbor.durations import is_task_id
 from pytest_harbor.job import Job
 from pytest_harbor.options import given
+from pytest_harbor.scheduling import give_up
 from pytest_harbor.terminal import LiveView, task_line, write_line, write_summary
 
 if TYPE_CHECKING:
@@ -58,6 +60,20 @@ class Reporting:
             if line is not None:
                 write_line(reporter, line, **_colour(shown))
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(
+        self, crashitem: str, report: pytest.TestReport, sched: object
+    ) -> None:
+        """Take a worker's death in the middle of an episode for what it is: no low score."""
+        if not is_task_id(crashitem):
+            return
+        give_up(sched, crashitem)
+        name = self._episode_of(report)
+        report.when = "call"
+        vars(report)["harbor_episode"] = {"folder": name, "verdict": "error"}
+        if self._live is not None and name is not None:
+            self._live.drop(name)
+
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self) -> Generator[None]:
         """Write the reports, after pytest wrote its own and before the final table is shown."""
@@ -66,6 +82,7 @@ class Reporting:
         finally:
             if self._live is not None:
                 self._live.stop()
+            self._job.adopt_stopped()
             if self._job.episodes:
                 for write in (self._write_job, self._write_html, self._rewrite_junit):
                     self._carefully(write)

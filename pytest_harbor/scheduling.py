@@ -30,3 +30,19 @@ def make_scheduler(config: pytest.Config, log: Any) -> LoadScheduling | None:
     from pytest_harbor.longest_first import LongestFirst
 
     return LongestFirst(config, log)
+
+
+def give_up(sched: Any, nodeid: str) -> None:
+    """Keep a scheduler of xdist from handing out a test again whose worker died in it.
+
+    Those behind loadscope, loadfile and loadgroup do so although it is reported
+    (pytest-xdist#1371), and wait for ever for units of work in which all is done.
+    """
+    units: Any = getattr(sched, "workqueue", None)
+    if not isinstance(units, dict):
+        return
+    for scope, tests in list(units.items()):
+        if nodeid in tests:
+            tests[nodeid] = True
+        if all(tests.values()):
+            del units[scope]

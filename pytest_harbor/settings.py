@@ -101,6 +101,9 @@ class VerifierTable(Table):
     """Added to the verifier's environment, over the task's."""
     exit_fatal: bool = False
     """A test.sh that exits with other than 0 is an error, whatever it wrote."""
+    spare_processes: bool = False
+    """What an agent left running when it ended by itself lives on, for tasks that ask for a
+    running server. It may then tamper with grading; the result lists it."""
     reward_key: str | None = None
     """Which key counts where reward.json has several and none is called ``reward``."""
 

@@ -61,6 +61,11 @@ class LiveView:
         with self._lock:
             self._show(list(self._news()))
 
+    def drop(self, name: str) -> None:
+        """Say no more of an episode: its worker died."""
+        with self._lock:
+            self._tails.setdefault(self.folder / name / "events.jsonl", _Tail()).over = True
+
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
             self.look()
@@ -149,7 +154,7 @@ def task_line(job: Job, name: str) -> str | None:
     if result.attempt > 1:
         parts[0] += f" (attempt {result.attempt})"
     if result.verdict != "passed":
-        parts.append(one_line(result.verdict_reason, 200))
+        parts.append(one_line(result.verdict_reason, 300))
     return "  ".join(parts)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from pytest_harbor.episode.result import ArtifactRecord
 from pytest_harbor.errors import HarborError, SandboxError
@@ -50,18 +51,30 @@ def _run_hook(hook: CollectHook, group: Group) -> str:
 def collect(artifacts: Iterable[Artifact], group: Group, into: Path) -> tuple[ArtifactRecord, ...]:
     """Copy artifacts to ``into`` and write ``manifest.json`` there; returns its lines.
 
-    ``/logs/artifacts`` of main comes first unless it is declared. Of two artifacts that would lie
-    at the same place, the first wins and the other is skipped.
+    ``/logs/artifacts`` of main comes first unless it is declared, other services after main. Of
+    two artifacts that would lie at the same place, the first wins and the other is skipped.
     """
-    declared = list(artifacts)
+    declared = sorted(artifacts, key=lambda artifact: artifact.service != "main")
     if not any(a.service == "main" and a.source.rstrip("/") == PUBLISHED for a in declared):
         declared.insert(0, Artifact(source=PUBLISHED))
     taken = [into / _MANIFEST]
     records = tuple(_collect_one(artifact, group, into, taken) for artifact in declared)
-    manifest = [record.model_dump(mode="json", exclude={"note"}) for record in records]
+    manifest = [_line(record) for record in records]
     into.mkdir(parents=True, exist_ok=True)
     (into / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return records
+
+
+def _line(record: ArtifactRecord) -> dict[str, Any]:
+    """A record as Harbor's tools read it, in their order: main is no service, all have a type."""
+    return {
+        "source": record.source,
+        "destination": f"artifacts/{record.destination}",
+        "type": record.type or "file",
+        "status": record.status,
+        "service": None if record.service == "main" else record.service,
+        "exclude": list(record.exclude),
+    }
 
 
 def _collect_one(artifact: Artifact, group: Group, into: Path, taken: list[Path]) -> ArtifactRecord:

@@ -94,7 +94,7 @@ def open_stage(
     ground = Ground(main)
     environment = plan.task.config.environment
     with record.phase("start"):
-        _make_workdir(main)
+        make_workdir(main)
         ground.prepare_logs()
         _lay_environment(plan, main)
         if environment.healthcheck is not None:
@@ -124,10 +124,18 @@ def _set_up_agent(plan: Plan, main: Container) -> None:
         raise AgentError(f"{plan.agent.name} was not set up in time: {deadline.describe()}")
 
 
-def _make_workdir(main: Container) -> None:
-    """Make the working directory where the image lacks it: every exec would fail otherwise."""
-    if main.stat(main.workdir) is None:
-        main.make_folder(PurePosixPath(main.workdir))
+def make_workdir(main: Container) -> tuple[str, ...]:
+    """Make the working directory where there is none: no command could start otherwise.
+
+    Returns a warning when it had to be made, for an agent or a test may have removed it.
+    """
+    facts = main.stat(main.workdir)
+    if facts is not None and facts.kind == "link":
+        facts = main.stat(facts.target)
+    if facts is not None and facts.kind == "folder":
+        return ()
+    main.make_folder(PurePosixPath(main.workdir))
+    return (f"the working directory {main.workdir} was not there; it was made, empty",)
 
 
 def _lay_environment(plan: Plan, main: Container) -> None:

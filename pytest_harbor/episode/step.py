@@ -29,7 +29,7 @@ from pytest_harbor.episode.result import (
 )
 from pytest_harbor.episode.rewards import missed_gate
 from pytest_harbor.episode.services import check_export, keep_service_logs
-from pytest_harbor.episode.stage import Stage, wait_until_healthy
+from pytest_harbor.episode.stage import Stage, make_workdir, wait_until_healthy
 from pytest_harbor.episode.verdict import meets
 from pytest_harbor.episode.verify import Graded, grade
 from pytest_harbor.errors import AgentError, HarborError, SandboxError
@@ -99,6 +99,7 @@ def _set_up(stage: Stage, draft: _Draft) -> None:
     """Lay the step's files, run its setup.sh, wait for its healthcheck."""
     step, main = draft.step, stage.main
     stage.check_models(goes_on=True)
+    draft.warnings += make_workdir(main)
     if step.workdir is not None:
         owner = main.user(step.agent_user)
         place = main.workdir.rstrip("/")
@@ -184,7 +185,11 @@ def _turn_record(
 
 def _settle(stage: Stage, draft: _Draft) -> None:
     """End what the agent left running, fetch its logs, see how the user fared."""
-    _sweep(stage, draft, "killed_before_grading")
+    ended_well = draft.turn is not None and draft.turn.ended == "exited"
+    if stage.plan.recipe.verifier.spare_processes and ended_well:
+        _spare(stage, draft)
+    else:
+        _sweep(stage, draft, "killed_before_grading")
     _fetch_logs(stage, draft)
     _count_tokens(stage, draft)
     if stage.user is not None:
@@ -204,6 +209,14 @@ def _count_tokens(stage: Stage, draft: _Draft) -> None:
             "cost_usd": own.cost_usd,
         }
         draft.turn = draft.turn.model_copy(update=counted)
+
+
+def _spare(stage: Stage, draft: _Draft) -> None:
+    """Count what the agent left running to the group's own from now on."""
+    if spared := stage.processes.strangers():
+        commands = "; ".join(process.command for process in spared)
+        draft.warnings.append(f"left running while grading (verifier.spare_processes): {commands}")
+        stage.processes.take_baseline()
 
 
 def _sweep(stage: Stage, draft: _Draft, when: str) -> tuple[str, ...]:

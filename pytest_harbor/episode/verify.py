@@ -16,8 +16,8 @@ from pytest_harbor.episode.logs import get_logs
 from pytest_harbor.episode.record import Stopwatch
 from pytest_harbor.episode.result import GradeRecord
 from pytest_harbor.episode.rewards import read_rewards
-from pytest_harbor.episode.stage import Stage
-from pytest_harbor.errors import VerifierError
+from pytest_harbor.episode.stage import Stage, make_workdir
+from pytest_harbor.errors import SandboxError, VerifierError
 from pytest_harbor.sandbox.container import Ran
 from pytest_harbor.sandbox.uploads import run_script, tree_entries
 from pytest_harbor.task.model import Step
@@ -59,20 +59,19 @@ def grade(stage: Stage, step: Step, folder: StepFolder) -> Graded:
         for entry in tree_entries(tree, TESTS, owner, scripts={step.test_script})
     ]
     tampering = stage.ground.before_grading(owner, entries=tests)
+    warnings = make_workdir(main)
     budget = verifier_budget(step, stage.plan.recipe)
     limit = Deadline.after(budget, f"verifier budget of step {step.name}")
     watch = Stopwatch()
-    ran = stage.ground.run_tests(
-        run_script(f"{TESTS}/{step.test_script}"),
-        log=f"{RESULTS}/{OUTPUT}",
-        user=step.verifier_user,
-        env=stage.fill(stage.plan.verifier_envs[step.index]),
-        deadline=limit,
-    )
+    try:
+        ran = _run(stage, step, limit)
+    except VerifierError as error:
+        record = GradeRecord(ran=watch.stop(), budget=str(budget))
+        return Graded(record, warnings=warnings, tampering=tampering, error=error)
     interval = watch.stop()
     if ran.timed_out:
         stage.processes.sweep(Deadline.after(_SWEEP_SECONDS, "killing a verifier out of time"))
-    warnings = get_logs(main, RESULTS, folder.verifier)
+    warnings += get_logs(main, RESULTS, folder.verifier)
     stage.record.folder.redact(folder.verifier)
     record = GradeRecord(
         ran=interval,
@@ -86,6 +85,22 @@ def grade(stage: Stage, step: Step, folder: StepFolder) -> Graded:
         told = VerifierError(f"{error}\n{_story(ran, folder.verifier)}", outcome=error.outcome)
         return Graded(record, warnings=warnings, tampering=tampering, error=told)
     return replace(read, warnings=(*warnings, *read.warnings), tampering=tampering)
+
+
+def _run(stage: Stage, step: Step, limit: Deadline) -> Ran:
+    try:
+        return stage.ground.run_tests(
+            run_script(f"{TESTS}/{step.test_script}"),
+            log=f"{RESULTS}/{OUTPUT}",
+            user=step.verifier_user,
+            env=stage.fill(stage.plan.verifier_envs[step.index]),
+            deadline=limit,
+        )
+    except SandboxError as error:
+        if error.outcome != "setup_failed":
+            raise
+        # an agent that took the shell away has not broken the infrastructure
+        raise VerifierError(f"test.sh could not be started: {error}") from error
 
 
 def _read(
@@ -117,10 +132,11 @@ def _read(
 
 def _reward_files(folder: Path) -> Mapping[str, bytes]:
     """The reward files with their bodies; of others only the names, for the message."""
+    home = folder.resolve()
     return {
         path.name: path.read_bytes() if path.name in _REWARD_FILES else b""
         for path in sorted(folder.iterdir())
-        if path.is_file() and not path.is_symlink()
+        if path.is_file() and path.resolve().is_relative_to(home)
     }
 
 

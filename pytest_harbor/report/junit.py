@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.episode.result import EpisodeResult, Verdict
 from pytest_harbor.redaction import Redactor
 from pytest_harbor.report.episodes import without_verifier_output
@@ -100,6 +101,7 @@ def _rewrite(
     # pytest does not escape class names: whatever stands in them, the file can be read.
     text = escape(xml.read_text("utf-8", "replace"))
     document = ET.fromstring(text)  # noqa: S314  # pytest's own output
+    episodes = _name_stopped(document, episodes, prefix)
     placed = 0
     for suite in document.iter("testsuite"):
         keys = {_key(case) for case in suite.findall("testcase")}
@@ -127,6 +129,30 @@ def _write(xml: Path, document: ET.Element) -> None:
 
 
 # --- finding testcases
+
+
+def _name_stopped(
+    document: ET.Element, episodes: Sequence[_Episode], prefix: str
+) -> list[_Episode]:
+    """Give a testcase to each episode that was stopped; pytest leaves one without a name, or none.
+
+    What is shown of it is its own verdict.
+    """
+    keys = {_key(case) for case in document.iter("testcase")}
+    suite = next(document.iter("testsuite"), document)
+    nameless = (case for case in suite.findall("testcase") if not case.get("name"))
+    settled: list[_Episode] = []
+    for each in episodes:
+        stopped = each.result is not None and each.result.outcome is Outcome.INTERRUPTED
+        if each.result is None or not stopped or _find(each.nodeid, keys, prefix) is not None:
+            settled.append(each)
+            continue
+        classname, name = next(_candidates(each.nodeid, prefix))
+        case = next(nameless, None)
+        case = ET.SubElement(suite, "testcase") if case is None else case
+        case.attrib.update(classname=classname, name=name)
+        settled.append(replace(each, shown=each.result.verdict))
+    return settled
 
 
 def _key(case: ET.Element) -> Key:

@@ -105,6 +105,7 @@ class Group:
         self._state = State.of(engine.environment)
         self._registry = Registry(self._state, owner, engine.environment)
         self._containers: dict[str, str] = {}
+        self._handles: dict[str, Container] = {}
         self._document: Document = {}
 
     @functools.cached_property
@@ -148,6 +149,7 @@ class Group:
         if not swept.warnings:
             self._registry.forget(self.project)
         self._containers.clear()
+        self._handles.clear()
         return swept.warnings
 
     def keep(self) -> str:
@@ -164,9 +166,12 @@ class Group:
     # -- facts -----------------------------------------------------------------------------
 
     def container(self, service: str = "main") -> Container:
-        """The container of a service; ``main`` works where the task says."""
-        workdir = self.spec.workdir if service == "main" else None
-        return Container(self._engine, self.container_id(service), service, workdir)
+        """The container of a service, one object for all; ``main`` works where the task says."""
+        if service not in self._handles:
+            workdir = self.spec.workdir if service == "main" else None
+            name = self.container_id(service)
+            self._handles[service] = Container(self._engine, name, service, workdir)
+        return self._handles[service]
 
     def container_id(self, service: str) -> str:
         """The id of a service's (first) container.

@@ -28,6 +28,11 @@ OURS: Final = "pytest-harbor."
 _START_SECONDS: Final = 2.0
 """How long the engine's init may take to start the one command that it is there for."""
 
+_PROBE_PAUSES: Final = (0.05,) * 20
+"""Seconds between looks while a healthcheck gets the time to end by itself."""
+
+_BEFORE_EXEC: Final = "runc init"
+
 _SLACK: Final = 2.0
 """Seconds by which two ages of a process may disagree, as ps counts whole ones."""
 
@@ -94,7 +99,7 @@ class Processes:
         if self.is_quiet():
             return ()
         # the engine's own helpers of a command that has just ended may be in the count as well
-        found = self.strangers()
+        found = self._without_probes(self.strangers())
         if not found and self.is_quiet():
             return ()
         found = found or self._look_closely()
@@ -193,6 +198,29 @@ class Processes:
         """Strangers in a container that is held still, so that none slips through the listing."""
         with self._held_still():
             return self._strangers(self._living())
+
+    def _without_probes(self, found: tuple[Process, ...]) -> tuple[Process, ...]:
+        """Let main's own healthcheck end by itself, where nothing else is there to be killed.
+
+        Whoever only looks like one gains no more than this moment.
+        """
+        for pause in _PROBE_PAUSES:
+            if not found or not all(self._is_probe(one, found) for one in found):
+                break
+            time.sleep(pause)
+            found = self.strangers()
+        return found
+
+    def _is_probe(self, process: Process, found: tuple[Process, ...]) -> bool:
+        """Whether a process is the healthcheck that the engine starts in main, or a child of it."""
+        check = (self._container.facts["Config"].get("Healthcheck") or {}).get("Test") or ()
+        shell = ["/bin/sh", "-c"] if check[:1] == ["CMD-SHELL"] else []
+        # the engine's helper becomes the command that it was started for
+        words = (" ".join([*shell, *check[1:]]), _BEFORE_EXEC)
+        by_pid = {one.pid: one for one in found}
+        while process.parent in by_pid and process.parent != process.pid:
+            process = by_pid[process.parent]
+        return bool(check) and process.command in words
 
     def _adopt(self, found: tuple[Process, ...]) -> None:
         """Count more processes to the baseline.

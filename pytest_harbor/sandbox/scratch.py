@@ -91,7 +91,7 @@ class Ground:
     def __init__(self, container: Container) -> None:
         self._container = container
         self._left: dict[str, int | None] = {}
-        """Folders that nobody has a reason to touch, with the time stamp that we gave them."""
+        """Folders that nobody has a reason to touch, with their time stamps in nanoseconds."""
         self._home = "/root"
         self._as_root = True
         self._keeps_tests = False
@@ -100,7 +100,7 @@ class Ground:
     def prepare_logs(self) -> None:
         """Make the log folders that every task may count on (harbor-format 4)."""
         tests = self._container.stat(TESTS)
-        self._left[TESTS] = None if tests is None else tests.mtime_ns // 10**9
+        self._left[TESTS] = None if tests is None else tests.mtime_ns
         folders = [_folder(path, fresh=False) for path in (AGENT, VERIFIER, ARTIFACTS)]
         self._freshen([_folder(LOGS, 0o755, fresh=False), *folders], [VERIFIER])
 
@@ -177,7 +177,7 @@ class Ground:
     def _sign(self, path: str) -> str:
         """Say what somebody has put at a path, empty when it is as it was left."""
         facts, left = self._container.stat(path), self._left.get(path)
-        if facts is not None and facts.kind == "folder" and facts.mtime_ns // 10**9 == left:
+        if facts is not None and facts.kind == "folder" and facts.mtime_ns == left:
             return ""
         above = self._container.stat(LOGS) if path == VERIFIER else None
         if above is not None and above.kind != "folder":
@@ -200,7 +200,7 @@ class Ground:
             self._empty_mounts(entries)
         for entry in entries:
             if entry.path in paths:
-                self._left[entry.path] = entry.mtime
+                self._left[entry.path] = (entry.mtime or 0) * 10**9
 
     def _empty_mounts(self, entries: Sequence[Entry]) -> None:
         """Do the same where a folder is a mount, which the engine cannot replace."""

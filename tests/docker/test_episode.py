@@ -15,9 +15,20 @@ from episodes import (
     one_step,
     play,
 )
+from groups import an_engine, an_owner, soon
 
 from pytest_harbor.agents.command import CommandAgent
+from pytest_harbor.agents.find import find_agent
+from pytest_harbor.episode.folder import EpisodeFolder
+from pytest_harbor.episode.lease import Lease
+from pytest_harbor.episode.plan import make_plan
+from pytest_harbor.episode.record import EpisodeRecord
+from pytest_harbor.episode.run import run_episode
+from pytest_harbor.errors import SandboxError
+from pytest_harbor.recipe import make_recipe
+from pytest_harbor.sandbox import janitor
 from pytest_harbor.sandbox.group import Group
+from pytest_harbor.task.load import load_task
 
 # -- order -----------------------------------------------------------------------------------
 
@@ -128,7 +139,7 @@ def test_users_own_what_is_theirs(tmp_path: Path) -> None:
 def test_what_setup_starts_lives_on_and_what_the_agent_starts_does_not(tmp_path: Path) -> None:
     serve = "(setsid bash -c 'while :; do sleep 1; done' of-the-task > /dev/null 2>&1 &)\n"
     start = "(setsid bash -c 'while :; do sleep 1; done' of-the-agent > /dev/null 2>&1 &)\n"
-    count = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'of-the-[a-z]*' | sort | uniq -c; "
+    count = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -oE 'of.the.[a-z]+' | sort | uniq -c; "
     first = Part(start + count, count + GIVES_1, files={"workdir/setup.sh": serve})
     played = play(many_steps(tmp_path, "", first, Part(count, count + GIVES_1)))
     ours = "1 of-the-task"
@@ -137,6 +148,19 @@ def test_what_setup_starts_lives_on_and_what_the_agent_starts_does_not(tmp_path:
     assert played.read("steps/two/verifier/test-stdout.txt").strip() == ours
     (killed,) = [c for c in played["one"].hygiene.killed_before_grading if "of-the" in c]
     assert "of-the-agent" in killed
+
+
+def test_a_server_of_the_agent_is_spared_where_the_recipe_says_so(tmp_path: Path) -> None:
+    lives = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -q 'sleep [1]234' && r=1 || r=0\n"
+    test = lives + "sleep 4321 &\necho $r > /logs/verifier/reward.txt"
+    first = Part(solve="setsid sleep 1234 >/dev/null 2>&1 &", test=test)
+    task = many_steps(tmp_path, "", first, Part(solve="true", test=test))
+    played = play(task, recipe={"verifier.spare_processes": True})
+    one, two = played.result.steps
+    assert (one.reward, two.reward) == (1.0, 1.0)
+    assert "sleep 1234" in one.warnings[0]
+    assert one.hygiene.killed_after_grading == ("sleep 4321",)
+    assert play(task).result.steps[0].reward == 0.0
 
 
 def test_ready_made_images_and_workdirs_that_are_missing(tmp_path: Path) -> None:
@@ -311,23 +335,36 @@ def test_artifacts_and_their_manifest(tmp_path: Path) -> None:
         "relative.txt",
     }
     manifest = played.json("artifacts/manifest.json")
-    assert all(
-        list(line) == ["source", "destination", "type", "status", "service", "exclude"]
-        for line in manifest
-    )
-    shown = [(line["source"], line["type"], line["status"]) for line in manifest]
-    assert shown == [
+    # byte for byte in Harbor's form, which knows main as no service and no artifact without type
+    assert manifest[0] == {
+        "source": "/logs/artifacts",
+        "destination": "artifacts/logs/artifacts",
+        "type": "directory",
+        "status": "ok",
+        "service": None,
+        "exclude": [],
+    }
+    assert manifest[-1] == {
+        "source": "/export/state",
+        "destination": "artifacts/side/state.txt",
+        "type": "file",
+        "status": "ok",
+        "service": "side",
+        "exclude": [],
+    }
+    assert manifest[3]["exclude"] == ["*.pyc", "cache"]
+    assert [(line["source"], line["type"], line["status"]) for line in manifest] == [
         ("/logs/artifacts", "directory", "ok"),
         ("/app/out", "directory", "ok"),
-        ("/export/state", "file", "ok"),
         ("/app/out/a.txt", "file", "ok"),
         ("/app/tree", "directory", "ok"),
-        ("/app/out/b.txt", None, "skipped"),  # its place is taken
-        ("/app/out/sub/b.txt", None, "skipped"),  # lies in /app/out
-        ("/app/missing", None, "failed"),
+        ("/app/out/b.txt", "file", "skipped"),  # its place is taken
+        ("/app/out/sub/b.txt", "file", "skipped"),  # lies in /app/out
+        ("/app/missing", "file", "failed"),
         ("/app/empty", "directory", "empty"),
         ("relative.txt", "file", "ok"),
-        ("/app/link-to-passwd", None, "failed"),  # no link is followed
+        ("/app/link-to-passwd", "file", "failed"),  # no link is followed
+        ("/export/state", "file", "ok"),
     ]
     notes = {record.source: record.note for record in played[0].artifacts}
     assert notes["/app/missing"] == "/app/missing does not exist"
@@ -437,10 +474,6 @@ def test_a_group_that_is_kept(tmp_path: Path) -> None:
 
 
 def remove(project: str) -> None:
-    from groups import an_engine, soon
-
-    from pytest_harbor.sandbox import janitor
-
     engine = an_engine()
     assert janitor.remove_project(engine, project, soon()).warnings == ()
     engine.close()
@@ -505,3 +538,74 @@ def test_the_worked_example_of_the_format(tmp_path: Path) -> None:
     assert document["verifier_result"] == {"rewards": {"reward": 1.0, "entries": 0.5}}
     nothing = play(task, "nop").result
     assert (nothing.outcome, nothing.reward, nothing.steps_run) == ("gate_stopped", 0, 1)
+
+
+# -- the lease -------------------------------------------------------------------------------
+
+
+def test_a_lease_is_renewed_for_another_try(tmp_path: Path) -> None:
+    """Outside of pytest: the caller owns lease and record, and the episode opens the record."""
+    task = one_step(tmp_path, solve="ls /app; touch /app/mine")
+    recipe = make_recipe([])
+    plan = make_plan(load_task(task), recipe, find_agent(recipe), {})
+    engine = an_engine()
+
+    def played(lease: Lease, name: str) -> tuple[EpisodeRecord, str]:
+        record = EpisodeRecord(
+            EpisodeFolder(tmp_path / "job", name), key=name, task="t", task_path="t"
+        )
+        assert run_episode(lease, record).outcome == "passed"
+        return record, lease.group.container_id("main")
+
+    with Lease(plan, engine, an_owner(), "key") as lease:
+        assert not lease.is_started
+        _, first = played(lease, "first")
+        lease.renew()
+        assert lease.is_started
+        record, second = played(lease, "second")
+        assert first != second
+        assert (record.folder.path / "agent/oracle.txt").read_text() == ""
+    assert not lease.is_started
+    assert lease.close() == ()
+    with pytest.raises(SandboxError, match="start the lease first"):
+        _ = lease.group
+    engine.close()
+
+
+def test_a_lease_that_did_not_start_is_not_started(tmp_path: Path) -> None:
+    task = one_step(
+        tmp_path, **{"environment/Dockerfile": "FROM debian:bookworm-slim\nRUN exit 9\n"}
+    )
+    played = play(task)
+    assert (played.result.outcome, played.result.reward) == ("image_failed", None)
+    assert played.result.fault is not None
+    assert played.result.fault.phase == "group"
+    assert "exit 9" in played.result.fault.message
+    assert played.result.warnings == ()
+
+
+# -- what an agent may break -----------------------------------------------------------------
+
+
+def test_an_agent_that_removes_the_ground_under_the_test(tmp_path: Path) -> None:
+    ends = "cd /; rm -rf /app"
+    test = "pwd; [ -e keep ] || cd .. && echo 0 > /logs/verifier/score; "
+    test += "ln -s score /logs/verifier/reward.txt"
+    played = play(
+        many_steps(tmp_path, "", Part(ends, test), Part("pwd", test + "; rm -rf /app"), Part())
+    )
+    assert [step.reward for step in played.result.steps] == [0, 0, 1]
+    made = "the working directory /app was not there; it was made, empty"
+    assert [made in step.warnings for step in played.result.steps] == [True, False, True]
+    assert played.read("steps/two/agent/oracle.txt") == "/app\n"
+
+
+def test_an_agent_that_takes_the_shell_away(tmp_path: Path) -> None:
+    """It earns what it would have earned with a test.sh that wrote nothing."""
+    solve = "rm -f /bin/sh /bin/dash"
+    played = play(one_step(tmp_path, solve=solve))
+    assert (played.result.outcome, played.result.verdict) == ("no_reward", "error")
+    assert played.result.fault is not None
+    assert "test.sh could not be started" in played.result.fault.message
+    zero = play(one_step(tmp_path, solve=solve), recipe={"count_as_zero": ["no_reward"]})
+    assert (zero.result.outcome, zero.result.reward) == ("failed", 0)

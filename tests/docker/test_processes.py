@@ -251,3 +251,22 @@ def test_the_limit_on_processes_comes_back(box: Container) -> None:
 def test_the_baseline_comes_first(box: Container) -> None:
     with pytest.raises(RuntimeError, match="take_baseline"):
         Processes(box).sweep(soon())
+
+
+def test_the_healthcheck_of_main_ends_by_itself() -> None:
+    """A probe of the engine is not the agent's doing, so it is neither killed nor listed."""
+    check = {"test": ["CMD", "sleep", "0.2"], "interval": 4 * 10**8, "timeout": 10**10}
+    with a_box(config={"healthcheck": check}) as box:
+        box.put([Entry("/logs", None)])
+        processes = started(box)
+        leave(box, "true")
+        seen = 0
+        for _ in range(100):
+            seen += bool(processes.strangers())
+            assert processes.sweep(soon()) == ()
+            if seen == 3:
+                break
+            time.sleep(0.03)
+        assert seen == 3
+        leave(box, "sleep 1003 & sleep 0.2")
+        assert "sleep 1003" in processes.sweep(soon())

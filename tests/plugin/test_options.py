@@ -25,6 +25,7 @@ def test_the_strongest_layer_wins_and_is_named(
     monkeypatch.setenv("PYTEST_HARBOR_MODEL", "middle")
     monkeypatch.setenv("PYTEST_HARBOR_AGENT", "replay")
     monkeypatch.setenv("PYTEST_HARBOR_STRICT", "no")
+    monkeypatch.chdir(pytester.path / "ds")
     config = pytester.parseconfig("--harbor-agent=oracle", "--harbor-html=out/report.html")
     layers = options.recipe_layers(config, task)
     recipe = stack(layers)
@@ -39,15 +40,17 @@ def test_the_strongest_layer_wins_and_is_named(
         "agent.name": "--harbor-agent",
         "agent.model": "PYTEST_HARBOR_MODEL",
         "attempts": "harbor_attempts in tox.ini",
-        "keep": "ds/harbor.yaml:2",
+        "keep": "harbor.yaml:2",
         "strict": "PYTEST_HARBOR_STRICT",
     }
     assert options.given(config, "jobs-dir") == options.Given(
         pytester.path / "ini-jobs", "harbor_jobs_dir in tox.ini"
     )
     assert options.given(config, "html") == options.Given(
-        pytester.path / "out" / "report.html", "--harbor-html"
+        pytester.path / "ds" / "out" / "report.html", "--harbor-html"
     )
+    assert options.given(config, "agent") == options.Given("oracle", "--harbor-agent")
+    assert options.given(config, "model") == options.Given("middle", "PYTEST_HARBOR_MODEL")
     assert options.given(config, "job-name") is None
 
 

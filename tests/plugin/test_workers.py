@@ -67,5 +67,5 @@ def test_a_chosen_mode_and_a_dead_worker(pytester: pytest.Pytester, dataset: Pat
         "    if item.name == 'task-4':\n        os._exit(3)\n"
     )
     result = run(pytester, "-n2")
-    result.assert_outcomes(passed=5, failed=1)
+    result.assert_outcomes(passed=5, errors=1)
     result.stdout.fnmatch_lines(["*worker 'gw?' crashed while running*task-4*"])

@@ -154,6 +154,11 @@ def test_a_long_tail_does_not_cost_a_third_more() -> None:
     assert Run(seconds, 6).go() < 1.1 * best
 
 
+def test_behind_a_long_task_waits_a_short_one() -> None:
+    """What waits behind a running task cannot be taken back: no second long one there."""
+    assert Run([50.0, 30.0, 30.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0], 2).go() == 70.0
+
+
 def test_order_of_measured_unmeasured_and_ordinary_tests(tmp_path: Path) -> None:
     for name, seconds in (("short", "60"), ("long", "3600"), ("known", "9999")):
         (tmp_path / name).mkdir()
@@ -169,7 +174,7 @@ def test_order_of_measured_unmeasured_and_ordinary_tests(tmp_path: Path) -> None
         "long/task.toml::long",
         "unlimited/task.toml::unlimited",
     ]
-    past = {ids[1]: 5.0, ids[3]: 7.0, "gone": 1.0}
+    past = {ids[1]: 5000.0, ids[3]: 7000.0, "gone": 1.0}
     order = durations.by_length(a_config(past, root=tmp_path), ids)
     assert [ids[position] for position in order[1:]] == [ids[4], ids[2], ids[3], ids[1], ids[0]]
 

@@ -45,7 +45,21 @@ def broken(outcome: Outcome) -> EpisodeResult:
     )
 
 
-EVERY = [SIMPLE, STOPPED, TIMED_OUT, *(broken(each) for each in Outcome if not each.is_graded)]
+DEGRADED = episode(
+    key="datasets/x/user/task.toml::user",
+    steps=[step("task", 0, 1.0, implicit=True, fault=fault(Outcome.USER_DEGRADED, "agent"))],
+    outcome=Outcome.USER_DEGRADED,
+    reward=None,
+    reward_as_harbor=1.0,
+    fault=fault(Outcome.USER_DEGRADED, "agent"),
+)
+EVERY = [
+    SIMPLE,
+    STOPPED,
+    TIMED_OUT,
+    DEGRADED,
+    *(broken(each) for each in Outcome if not each.is_graded),
+]
 
 
 def test_a_simple_task_has_its_parts_at_the_top() -> None:

@@ -5,7 +5,9 @@
 
 For each task: the untouched repository and the plausible wrong solution (wrong/<task>.patch) must
 score 0, the solution must score 1, and each way to hand in the wrong shape must be a structural
-failure with its own code. What the simulated user says is not checked here; run the oracle for that.
+failure with its own code. Where there is a rubric: what passes the hidden tests only
+(wrong/<task>.rubric.patch) must score 0, and what a model says must count, with a stand-in for the
+model. What the simulated user says is not checked here; run the oracle for that.
 """
 
 import json
@@ -69,6 +71,51 @@ HANDED_IN = {
     ),
 }
 
+# What a judge makes of a work tree: EVAL_MODEL, and a reward or the code of an error.
+JUDGED = {
+    "tests pass, the rubric does not": ("git apply /case/rubric.patch", "script", 0.0),
+    "a model approves": ("solve", "fair", 1.0),
+    "a model approves at the second try": ("solve", "busy", 1.0),
+    "a model finds a fault": ("solve", "strict", 0.0),
+    "a model approves of the wrong solution": ("git apply /case/wrong.patch", "fair", 0.0),
+    "a model makes no sense": ("solve", "mumbling", "no_answer"),
+    "a model is refused": ("solve", "unknown", "judge_failed"),
+    "a model without a key": ("solve", "keyless", "no_credentials"),
+    "no change and no key": (":", "keyless", "no_credentials"),
+}
+
+# Stands in for an endpoint. The name of the model says how it behaves.
+ENDPOINT = """
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+ITEMS = json.load(open("/tests/rubrics.json"))[1:]
+busy = []
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        question, model = body["messages"][0]["content"], body["model"]
+        at, item = next((n, i) for n, i in enumerate(ITEMS) if i["title"] in question)
+        good = "NO" if item["annotations"]["type"].startswith("negative") else "YES"
+        status = 200
+        if self.headers["Authorization"] != "Bearer secret" or model == "unknown":
+            status = 404
+        elif model == "busy" and not busy:
+            busy.append(1)
+            status = 503
+        elif model == "strict" and at == 1:
+            good = "NO" if good == "YES" else "YES"
+        text = "Hm." if model == "mumbling" else f"**{good}**: so it is."
+        reply = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+HTTPServer(("127.0.0.1", 8099), Handler).serve_forever()
+"""
+
 
 def docker(*words, **more):
     """Run the Docker client."""
@@ -88,6 +135,11 @@ class Box:
         self.copy(f"{task}/tests/.", "/step5")
         self.copy(f"{step5}/tests/.", "/step5")
         self.copy(SHARED / "wrong" / f"{task.name}.patch", "/case/wrong.patch")
+        self.keys = ["reward"]
+        if (task / "tests/rubrics.json").is_file():
+            self.keys += ["tests_reward", "must_have_pass", "rubrics_agg_score"]
+            self.copy(SHARED / "wrong" / f"{task.name}.rubric.patch", "/case/rubric.patch")
+            docker("exec", "-d", self.id, "python3", "-c", ENDPOINT)
         self.copy(task / "steps/04_write_tests/solution/tests.patch", "/case/tests.patch")
 
     def copy(self, source, target):
@@ -108,13 +160,26 @@ class Box:
         url = "USER_SERVER_EXPORT_URL=http://127.0.0.1:9/"
         self.run(f"{FRESH}{case}\n{url} bash /step5/test.sh > /logs/verifier/test-stdout.txt 2>&1")
         reward = json.loads(self.run("cat /logs/verifier/reward.json"))
-        if list(reward) != ["reward"] or not isinstance(reward["reward"], float):
-            return f"reward.json holds {reward}"
         structural = self.run("cat /logs/verifier/structural.json 2> /dev/null || true")
+        keys = ["reward"] if structural else self.keys
+        if list(reward) != keys or not all(isinstance(value, float) for value in reward.values()):
+            return f"reward.json holds {reward}"
         if structural:
             code = json.loads(structural)["code"]
             return code if reward["reward"] == 0.0 else f"{code} with reward {reward}"
         return reward["reward"]
+
+    def judged(self, case, model):
+        """Return what a judge makes of a work tree: the reward, or the code of its error."""
+        key = "" if model == "keyless" else "secret"
+        judge = f"EVAL_MODEL={model} EVAL_API_KEY={key} EVAL_BASE_URL=http://127.0.0.1:8099"
+        self.run(f"{FRESH}{case}\n{judge} /tests/test.sh > /logs/verifier/test-stdout.txt 2>&1 || :")
+        error = self.run("cat /logs/verifier/judge_error.json 2> /dev/null || true")
+        reward = self.run("cat /logs/verifier/reward.json 2> /dev/null || true")
+        if error:
+            said = json.loads(error)["code"] in self.run("cat /logs/verifier/test-stdout.txt")
+            return f"{error} {reward}" if reward or not said else json.loads(error)["code"]
+        return json.loads(reward)["reward"]
 
     def remove(self):
         """Remove the container."""
@@ -126,9 +191,10 @@ def check(task):
     wrong = 0
     box = Box(task)
     try:
-        for look, cases in ((box.tree, TREES), (box.handed_in, HANDED_IN)):
-            for name, (case, expected) in cases.items():
-                got = look(case)
+        judged = JUDGED if len(box.keys) > 1 else {}
+        for look, cases in ((box.tree, TREES), (box.handed_in, HANDED_IN), (box.judged, judged)):
+            for name, (*case, expected) in cases.items():
+                got = look(*case)
                 wrong += got != expected
                 verdict = "ok   " if got == expected else "WRONG"
                 print(f"{verdict} {task.name}: {name}: {got}", flush=True)

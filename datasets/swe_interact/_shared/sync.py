@@ -12,6 +12,8 @@ has its one source here, under _shared/. Files with a rule of their own:
                                                 diff_metrics.part
     solution/ask_user.py                        goes into the steps that talk to the user
     solution/patches/ (the task's own)          is repeated in steps/02_implement/solution/
+    rubric/                                     only for tasks with tests/rubrics.json, which is
+                                                repeated in step 5's tests
 """
 
 import argparse
@@ -30,6 +32,7 @@ PARTS = {
 }
 ASKING_STEPS = ("01_plan", "02_implement")
 ROOTS = ("environment", "solution", "steps", "tests")
+RUBRIC = "tests/rubrics.json"
 
 
 def tasks():
@@ -67,6 +70,10 @@ def expected(task):
     files["environment/user-server/persona.md"] = (head + statement, 0o644)
     for patch in sorted((task / "solution/patches").glob("*.patch")):
         files[f"steps/02_implement/solution/patches/{patch.name}"] = (patch.read_bytes(), 0o644)
+    if (task / RUBRIC).is_file():
+        for source in sorted((SHARED / "rubric/tests").glob("*.py")):
+            files[f"tests/{source.name}"] = (source.read_bytes(), mode(source))
+        files[f"{STEP5_TESTS}/rubrics.json"] = ((task / RUBRIC).read_bytes(), 0o644)
     return files
 
 

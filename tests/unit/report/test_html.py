@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -324,6 +325,15 @@ def test_logs_that_are_gone_are_left_out(tmp_path: Path) -> None:
 
 
 # --- the file
+
+
+def test_importing_the_reports_costs_no_template_engine() -> None:
+    code = (
+        "import sys\n"
+        "from pytest_harbor.report import html, job, junit\n"
+        "sys.exit(bool({'jinja2', 'pytest', 'docker', 'mcp'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_no_episodes_make_a_page_too(tmp_path: Path) -> None:

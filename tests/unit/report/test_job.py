@@ -32,6 +32,14 @@ RESULTS = [
         fault=fault(Outcome.START_FAILED, "start"),
     ),
     episode(
+        "d/user/task.toml::user",
+        outcome=Outcome.USER_DEGRADED,
+        reward=None,
+        reward_as_harbor=0.0,
+        rewards={"reward": 0.0},
+        fault=fault(Outcome.USER_DEGRADED, "agent"),
+    ),
+    episode(
         "e/four/task.toml::four",
         outcome=Outcome.INTERRUPTED,
         reward=None,
@@ -46,7 +54,7 @@ def job(tmp_path: Path) -> Path:
     folder = tmp_path / "jobs" / "2026-11-03__14-02-07"
     for each in RESULTS:
         write(folder, each)
-    write_job(folder, RESULTS, started_at=START, finished_at=START + timedelta(seconds=90), total=5)
+    write_job(folder, RESULTS, started_at=START, finished_at=START + timedelta(seconds=90), total=6)
     return folder
 
 
@@ -57,8 +65,8 @@ def read(path: Path) -> dict[str, Any]:
 
 def test_counts_and_sums(job: Path) -> None:
     stats = read(job / "result.json")["stats"]
-    assert stats["n_completed_trials"] == 4
-    assert stats["n_errored_trials"] == 2
+    assert stats["n_completed_trials"] == 5
+    assert stats["n_errored_trials"] == 3
     assert stats["n_cancelled_trials"] == 1
     assert stats["n_pending_trials"] == 1
     assert stats["n_input_tokens"] == 20
@@ -72,7 +80,10 @@ def test_statistics_of_each_agent_and_dataset(job: Path) -> None:
     ours = evals["oracle__large-1__d"]
     assert ours["n_trials"] == 2
     assert ours["metrics"] == [{"mean": 0.75}]
-    assert ours["exception_stats"] == {"EnvironmentStartTimeoutError": [RESULTS[2].episode]}
+    assert ours["exception_stats"] == {
+        "EnvironmentStartTimeoutError": [RESULTS[2].episode],
+        "UserDegradedError": [RESULTS[3].episode],
+    }
     assert evals["nop__e"]["metrics"] == []
 
 
@@ -110,7 +121,7 @@ def test_harbor_finds_the_same_statistics(job: Path) -> None:
         "JobConfig.model_validate_json((job / 'config.json').read_text())\n"
         "trials = [TrialResult.model_validate_json(p.read_text())\n"
         "          for p in sorted(job.glob('*/result.json'))]\n"
-        "theirs = JobStats.from_trial_results(trials, n_total_trials=5)\n"
+        "theirs = JobStats.from_trial_results(trials, n_total_trials=6)\n"
         "def plain(stats):\n"
         "    data = stats.model_dump(mode='json')\n"
         "    for each in data['evals'].values():\n"
@@ -141,7 +152,7 @@ def test_harbors_viewer_opens_the_job(job: Path) -> None:
     )
     assert [each["name"] for each in answer["jobs"]] == [job.name]
     assert {each["name"] for each in answer["trials"]} == {each.episode for each in RESULTS}
-    assert answer["pages"] == [200] * 4
+    assert answer["pages"] == [200] * 5
 
 
 def test_episodes_without_an_agent_are_listed_too() -> None:
