@@ -162,13 +162,16 @@ def write_summary(reporter: pytest.TerminalReporter, job: Job, places: list[str]
     """The final table, the totals, and where everything lies."""
     if not job.episodes:
         return
-    from pytest_harbor.report.summary import render_table, render_totals, table, totals
+    from pytest_harbor.report.lines import render_numbers
+    from pytest_harbor.report.numbers import numbers
+    from pytest_harbor.report.summary import render_table, render_totals, table
 
     results = list(job.results().values())
     if not results:
         return
     reporter.section("harbor", "=")
     width = max(60, reporter.config.get_terminal_writer().fullwidth - 1)
-    lines = [*render_table(table(results), width), "", *render_totals(totals(results)), *places]
-    for line in lines:
+    found = numbers(job.folder, results)
+    sums = [*render_totals(found.whole.sums), *render_numbers(found)]
+    for line in [*render_table(table(results), width), "", *sums, *places]:
         reporter.write_line(line)

@@ -104,14 +104,15 @@ def step_chips(
 
 def _calls(step: StepResult, chat: Transcript | None, asked: int | None) -> Iterator[str]:
     """How often each granted tool was called, where that is known (B90)."""
-    calls = _granted_calls(step, chat)
-    if not calls and asked is not None:
-        calls = {next(iter(granted_tools(step.grants)), "user"): asked}
+    calls = granted_calls(step, chat)
+    if asked is not None:
+        calls = {**calls, next(iter(calls or granted_tools(step.grants)), "user"): asked}
     for tool, number in calls.items():
         yield f"{tool}: {number_of(number, 'call')}"
 
 
-def _granted_calls(step: StepResult, chat: Transcript | None) -> dict[str, int]:
+def granted_calls(step: StepResult, chat: Transcript | None) -> dict[str, int]:
+    """Calls of each granted tool, by whoever ran the agent, else by its transcript."""
     counted = step.turn.extra.get("mcp_calls") if step.turn else None
     if isinstance(counted, dict):
         return {str(tool): n for tool, n in counted.items() if isinstance(n, int)}

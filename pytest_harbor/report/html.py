@@ -23,7 +23,7 @@ from pytest_harbor.report import charts, text
 from pytest_harbor.report.episodes import without_verifier_output
 from pytest_harbor.report.facts import settings, words
 from pytest_harbor.report.inline import Budget, pack
-from pytest_harbor.report.summary import Totals, totals
+from pytest_harbor.report.numbers import differences, numbers
 from pytest_harbor.report.views import GLYPHS, WORDS, EpisodeView, Place, Viewer, wanted_logs
 
 if TYPE_CHECKING:
@@ -79,17 +79,20 @@ def _pieces(
 
     style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    found = numbers(job, results)
     yield from (
         _environment(door)
         .get_template("report.html.j2")
         .generate(
             job=job.name,
-            sums=totals(results),
-            groups=groups(results),
+            sums=found.whole.sums,
+            part=found.whole,
+            groups=found.groups,
+            alike=differences(found.groups),
             span=_span(results),
             identity=_identity(results),
             settings=settings(results),
-            shares=charts.shares(totals(results).outcomes),
+            shares=charts.shares(found.whole.sums.outcomes),
             bars=charts.skyline(results),
             rungs=charts.ladder(results),
             verdicts=_verdicts(results),
@@ -161,26 +164,6 @@ def _csp_hash(content: str) -> str:
 
 def _moment(at: datetime) -> str:
     return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
-
-
-@dataclass(frozen=True)
-class Group:
-    """Episodes of one agent, model and dataset."""
-
-    agent: str
-    model: str
-    dataset: str
-    sums: Totals
-
-
-def groups(results: Iterable[EpisodeResult]) -> list[Group]:
-    """Totals that may be compared: an agent with a model on a dataset."""
-    found: dict[tuple[str, str, str], list[EpisodeResult]] = {}
-    for each in results:
-        agent = each.agent.name if each.agent else "unknown"
-        model = (each.agent.model if each.agent else None) or ""
-        found.setdefault((agent, model, dataset_of(each) or ""), []).append(each)
-    return [Group(*key, totals(members)) for key, members in sorted(found.items())]
 
 
 @dataclass(frozen=True)

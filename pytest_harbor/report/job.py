@@ -1,7 +1,8 @@
-"""The job folder's own two files in Harbor's shape, so that ``harbor view`` opens it.
+"""The job folder's own files: two in Harbor's shape, so that ``harbor view`` opens it, and ours.
 
 ``result.json`` holds counts and statistics (harbor-format 11.4), ``config.json`` what was asked
-for (11.2). Both are made from the episodes' results alone.
+for (11.2). Both are made from the episodes' results alone. ``summary.json`` holds the run's numbers
+by our rules.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.episode.result import EpisodeResult
 from pytest_harbor.episode.trial import dataset_of, trial_document
+from pytest_harbor.report.attempts import pass_at
+from pytest_harbor.report.numbers import numbers, summary
 
 
 def write_job(
@@ -28,7 +31,7 @@ def write_job(
     finished_at: datetime | None = None,
     total: int | None = None,
 ) -> None:
-    """Write ``result.json`` and ``config.json`` of a job folder.
+    """Write ``result.json``, ``config.json`` and ``summary.json`` of a job folder.
 
     Args:
         job: the job folder.
@@ -41,6 +44,7 @@ def write_job(
     job.mkdir(parents=True, exist_ok=True)
     _write(job / "config.json", job_config(job, every))
     _write(job / "result.json", job_result(job.name, every, started_at, finished_at, total))
+    _write(job / "summary.json", summary(job.name, numbers(job, every)))
 
 
 def job_config(job: Path, results: Sequence[EpisodeResult]) -> dict[str, Any]:
@@ -143,7 +147,7 @@ def _eval(results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "n_trials": len(valid),
         "n_errors": sum(bool(_exceptions(each)) for each in results),
         "metrics": [_means(rewards, len(valid))] if valid else [],
-        "pass_at_k": {},
+        "pass_at_k": _pass_at_k(valid),
         "reward_stats": rewards,
         "exception_stats": exceptions,
     }
@@ -156,6 +160,26 @@ def _means(rewards: dict[str, dict[float, list[str]]], trials: int) -> dict[str,
         for key, by_value in rewards.items()
     }
     return {"mean": next(iter(means.values()))} if len(means) == 1 else means
+
+
+def _pass_at_k(valid: Sequence[EpisodeResult]) -> dict[int, float]:
+    """Harbor's pass@k: only of single rewards that are all 0 or 1, up to the fewest attempts.
+
+    What it leaves out is in ``summary.json``.
+    """
+    rewards: dict[str, list[float]] = {}
+    for each in valid:
+        found = [*_rewards(each).values()]
+        if len(found) != 1 or found[0] not in (0, 1):
+            return {}
+        rewards.setdefault(each.task_path, []).extend(found)
+    fewest = min(map(len, rewards.values()), default=0)
+    wanted = (k for k in range(2, fewest + 1) if k & (k - 1) == 0 or k % 5 == 0)
+    return {
+        k: math.fsum(pass_at(len(each), each.count(1), k) for each in rewards.values())
+        / len(rewards)
+        for k in wanted
+    }
 
 
 def _rewards(result: EpisodeResult) -> dict[str, float]:

@@ -75,8 +75,8 @@ def totals(results: Iterable[EpisodeResult]) -> Totals:
     )
 
 
-def wilson(hits: int, n: int) -> tuple[float, float] | None:
-    """Wilson's 95 % interval of a share; None of nothing."""
+def wilson(hits: float, n: int) -> tuple[float, float] | None:
+    """Wilson's 95 % interval of a share; None of nothing. Hits may be parts of one."""
     if n == 0:
         return None
     z = 1.959964

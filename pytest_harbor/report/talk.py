@@ -43,18 +43,30 @@ class Talk:
 
     path: Path
     by_step: Mapping[int, Sequence[Exchange]]
-    """The exchanges of each step that ran, by the step's index."""
+    """The exchanges of each step that the log can know of, by the step's index."""
+    timed: bool = True
+    """Whether every exchange says when it took place."""
+
+    @property
+    def asked(self) -> dict[int, int]:
+        """How often the user was asked in each step; of none, when some questions have no time."""
+        return {index: len(said) for index, said in self.by_step.items()} if self.timed else {}
 
 
 def find_talk(
     result: EpisodeResult, folder: Path, redact: Callable[[str], str] = str
 ) -> Talk | None:
-    """The talk of an episode, from the log that the last verifier exported; None without one."""
-    for step in reversed(result.steps):
+    """The talk of an episode, from the log that the last verifier exported; None without one.
+
+    Steps after that verifier are not in it: nobody knows what was said in them.
+    """
+    for number, step in reversed([*enumerate(result.steps, 1)]):
         if step.grade is not None and step.grade.log is not None:
             found = sorted((folder / step.grade.log).parent.glob(f"*/{LOG}"))
             if found:
-                return Talk(found[0], by_step(read_talk(found[0], redact), result.steps))
+                said = read_talk(found[0], redact)
+                timed = all(each.at is not None for each in said)
+                return Talk(found[0], by_step(said, result.steps[:number]), timed)
     return None
 
 

@@ -186,7 +186,7 @@ class Viewer:
         said = talk.by_step.get(step.index) if talk is not None else None
         return StepView(
             step=step,
-            chips=tuple(step_chips(step, chat, None if said is None else len(said))),
+            chips=tuple(step_chips(step, chat, talk.asked.get(step.index) if talk else None)),
             facts=tuple(step_facts(step, chat)),
             logs=(*self._said(result, talk, said), *self._logs(result, step, chat)),
             told=step.fault is None or step.fault != result.fault,

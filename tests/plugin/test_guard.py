@@ -247,7 +247,11 @@ def test_dotted_names_do_not_lead_through_a_task(
     (root / "packed" / "__init__.py").touch()
     (root / "packed" / "task_1" / "__init__.py").write_text("raise SystemExit\n")
     monkeypatch.syspath_prepend(root)
-    for name in ("packed.task_1", "packed.task_1.tests", "packed.task_1.tests.test_outputs::test_it"):
+    for name in (
+        "packed.task_1",
+        "packed.task_1.tests",
+        "packed.task_1.tests.test_outputs::test_it",
+    ):
         result = run(pytester, "--pyargs", name, inside=True)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"ERROR: {name.partition('::')[0]} leads into the task*"])

@@ -106,6 +106,7 @@ def test_a_run_without_episodes_is_a_job_too(tmp_path: Path) -> None:
     assert sorted(each.name for each in (tmp_path / "job").iterdir()) == [
         "config.json",
         "result.json",
+        "summary.json",
     ]
 
 
@@ -160,3 +161,39 @@ def test_episodes_without_an_agent_are_listed_too() -> None:
     from pytest_harbor.report.job import job_result
 
     assert list(job_result("j", [result], START)["stats"]["evals"]) == ["unknown__swe"]
+
+
+@needs_harbor
+@pytest.mark.parametrize("odd", ["", "fraction", "error"])
+def test_harbor_finds_the_same_pass_at_k(tmp_path: Path, odd: str) -> None:
+    ends = {"a": "ppfffpfp", "b": "fffff", "c": "pfpfpf"}
+    results = []
+    for task, letters in ends.items():
+        for number, letter in enumerate(letters, 1):
+            outcome, reward = (Outcome.PASSED, 1.0) if letter == "p" else (Outcome.FAILED, 0.0)
+            key = f"d/{task}/task.toml::{task}[attempt{number}]"
+            results.append(episode(key, outcome=outcome, reward=reward, attempt=number))
+    extra = {"fraction": (Outcome.FAILED, 0.5), "error": (Outcome.START_FAILED, None)}.get(odd)
+    if extra is not None:
+        broken = fault(extra[0]) if extra[1] is None else None
+        key = "d/a/task.toml::a[attempt9]"
+        results.append(episode(key, (), *extra, attempt=9, fault=broken))
+    for each in results:
+        write(tmp_path, each)
+    write_job(tmp_path, results, started_at=START)
+    theirs = ask_harbor(
+        "from pathlib import Path\n"
+        "from harbor.models.trial.result import TrialResult\n"
+        "from harbor.utils.pass_at_k import compute_pass_at_k_by_evals\n"
+        "trials = [TrialResult.model_validate_json(p.read_text())\n"
+        "          for p in sorted(Path(given).glob('*/result.json'))]\n"
+        "answer = compute_pass_at_k_by_evals(trials)",
+        str(tmp_path),
+    )
+    evals = read(tmp_path / "result.json")["stats"]["evals"]
+    ours = {key: each["pass_at_k"] for key, each in evals.items() if each["pass_at_k"]}
+    assert bool(ours) is (odd != "fraction")
+    assert ours == {
+        key: pytest.approx({str(k): value for k, value in each.items()})
+        for key, each in theirs.items()
+    }
