@@ -13,6 +13,7 @@ from typing import Literal
 
 from pytest_harbor.episode.result import EpisodeResult, GrantRecord, StepResult
 from pytest_harbor.report.episodes import tokens_of
+from pytest_harbor.report.parties import party_items
 from pytest_harbor.report.text import count, decimal, duration, money, number_of, reward
 from pytest_harbor.report.transcript import Transcript, is_call_of
 
@@ -142,6 +143,9 @@ def step_facts(step: StepResult, chat: Transcript | None) -> Iterator[Fact]:
         yield Fact(
             "Copied", f"{number_of(chat.copied, 'message')} from an earlier session, left out"
         )
+    called = {party: each for party, each in step.parties.items() if each.calls}
+    if called:
+        yield Fact("Model calls", items=party_items(called))
     yield from _grade_facts(step)
     for grant in step.grants:
         yield Fact(f"MCP {grant.name}", _grant(grant))
@@ -223,6 +227,8 @@ def episode_facts(result: EpisodeResult) -> Iterator[Fact]:
         yield Fact("Reward", f"{ours}; by Harbor's rules {theirs}")
     if result.tokens is not None:
         yield Fact("Tokens", f"{result.tokens:,}")
+    if result.parties:
+        yield Fact("Model calls", items=party_items(result.parties))
     if result.task_digest:
         yield Fact("Task digest", result.task_digest, code=True)
     if result.images:
