@@ -183,6 +183,13 @@ class Doors:
                 outcome="user_degraded",
             )
 
+    def unreplayed(self) -> tuple[str, ...]:
+        """What a recording holds and nobody asked for again, as warnings."""
+        return tuple(
+            f"{number} recorded model calls of {party} were not asked for in this replay"
+            for party, number in self._gateway.unreplayed(self._episode).items()
+        )
+
     def parties(self, step: str | None = None) -> dict[str, PartyRecord]:
         """Who called how much: in a step of this try, or in all steps of all tries."""
         from pytest_harbor.gateway import summarize

@@ -132,10 +132,8 @@ def _verifier_env(
     step: Step, operator: Mapping[str, str], host: Mapping[str, str]
 ) -> Mapping[str, str]:
     where = "[verifier.env]" if step.implicit else f"[verifier.env] of step {step.name}"
-    return {
-        **templates.resolve_table(step.verifier_env, host, where=where),
-        **operator,
-    }
+    own = {name: value for name, value in step.verifier_env.items() if name not in operator}
+    return {**templates.resolve_table(own, host, where=where), **operator}
 
 
 def _asked(task: Task, agent: Agent) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ def _wind_up(lease: Lease, record: EpisodeRecord, user: SimulatedUser | None) ->
     """Close the doors, so that the sums are final, and save what the sidecars have to say."""
     if lease.doors is not None:
         lease.doors.close()
+        record.warn(lease.doors.unreplayed())
     _note_parties(lease, record)
     if lease.is_started:
         group = lease.group

@@ -230,3 +230,5 @@ def test_a_replay_needs_no_key(tmp_path: Path, opener: Opener) -> None:
         assert ask(doors, "policy") == 200
         assert doors.parties()["agent"].models == ("real-1-2026-01-01",)
         doors.close()
+        (left,) = doors.unreplayed()
+        assert left == "1 recorded model calls of user were not asked for in this replay"
