@@ -99,7 +99,10 @@ def harbor_agent(
 
 @pytest.fixture(scope="session")
 def harbor_gateway(request: pytest.FixtureRequest) -> Iterator[Gateway]:
-    """The model gateway of this process; only made where a recipe refers to a model server."""
+    """The gateway of this process: to models, and to the MCP servers that agents are granted.
+
+    Only made where a recipe refers to a model server, or a task has an MCP server.
+    """
     from pytest_harbor.gateway import Gateway
 
     config = request.config
@@ -139,7 +142,8 @@ def harbor_compose(
         recipe, agent = as_agent(harbor_agent, harbor_recipe)
         plan = make_plan(harbor_task, recipe, agent, os.environ)
         record.begin(plan)
-        doors = _doors(request, plan, record.folder) if plan.model_servers else None
+        through = plan.model_servers or (plan.relayable and job.engine.facts.is_local)
+        doors = _doors(request, plan, record.folder) if through else None
         owner = Owner.of_this_process(job.run_id, record.folder.name)
         lease = Lease(plan, job.engine, owner, request.node.nodeid, doors)
     try:

@@ -68,10 +68,10 @@ services:
 
 ASK = """
 ask() {
-    url=${USER_SERVER_URL#http://}; place=${url%%/*}
+    url=${USER_SERVER_URL#http://}; place=${url%%/*}; path=/${url#*/}
     body='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask_user","arguments":{}}}'
     exec 3<> /dev/tcp/${place%:*}/${place#*:}
-    printf 'POST /mcp HTTP/1.0\\r\\nContent-Length: %d\\r\\n\\r\\n%s' ${#body} "$body" >&3
+    printf 'POST %s HTTP/1.0\\r\\nContent-Length: %d\\r\\n\\r\\n%s' "$path" ${#body} "$body" >&3
     cat <&3 | tail -n 1
 }
 """

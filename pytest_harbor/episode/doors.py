@@ -7,10 +7,12 @@ by whom, and whether the simulated user could think.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from pytest_harbor.agents.base import Grant
 from pytest_harbor.episode.model_servers import (
     MARK,
     make_servers,
@@ -30,10 +32,12 @@ from pytest_harbor.sandbox.from_inside import (
 from pytest_harbor.task.timeouts import Deadline
 
 if TYPE_CHECKING:
-    from pytest_harbor.gateway import Access, Call, Gateway, Summary
+    from pytest_harbor.gateway import Access, Call, Gateway, McpCall, RelayAccess, Summary
 
 LEDGER: Final = "model-calls.jsonl"
 """The file of an episode's folder in which each call stands."""
+RELAY_LOG: Final = "mcp-calls.jsonl"
+"""The same for what the agent asked of MCP servers."""
 AGENT: Final = party_of("policy")
 USER: Final = party_of("user_model")
 _TRY_SECONDS: Final = 10.0
@@ -54,30 +58,41 @@ class Doors:
         """
         self._gateway = gateway
         self._episode = episode
-        self._terms = make_terms(plan.recipe, folder / LEDGER)
+        self._terms = replace(
+            make_terms(plan.recipe, folder / LEDGER), relay_log=folder / RELAY_LOG
+        )
+        self._grants = plan.relayable
         replaying = gateway.is_replaying
         self._servers = tuple(make_servers(plan.recipe, host, replaying=replaying))
         self._access: dict[str, Access] = {}
+        self._relays: dict[str, RelayAccess] = {}
         self._listening: dict[str, str] = {}
-        self._before = 0
+        self._before = self._asked_before = 0
+        self._began = False
         self.is_open = False
         self.secrets: frozenset[str] = frozenset()
         """What no file of the episode may hold: keys, and the addresses that were given out."""
 
     def open(self) -> None:
-        """Open a door for each model server.
+        """Open a door for each model server, and one for each MCP server of the agent's.
 
         Raises:
             HarborError: a key is missing, a budget cannot bind, or is spent before the start.
         """
         self._gateway.begin(self._episode, self._terms)
-        self.is_open = True
+        self.is_open = self._began = True
         try:
             self._before = len(self._gateway.calls(self._episode))
+            self._asked_before = len(self._gateway.mcp_calls(self._episode))
             for server in self._servers:
                 party = party_of(server.name)
                 self._access[server.name] = self._gateway.open(self._episode, party, server)
-            opened = (access.secret for access in self._access.values())
+            for grant in self._grants:
+                self._relays[grant.name] = self._gateway.relay(
+                    self._episode, grant.name, grant.url or "", headers=grant.headers
+                )
+            opened = [access.secret for access in self._access.values()]
+            opened += [relay.secret for relay in self._relays.values()]
             self.secrets |= {*opened, *self._gateway.secrets}
             self.check(goes_on=True)
         except BaseException:
@@ -140,8 +155,9 @@ class Doors:
             return ()
         base_url = self._listening[address]
         place = urlsplit(base_url)
-        secret = next(iter(self._access.values())).secret
-        asked = f"GET /{secret}/v1/models HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
+        access = next(iter(self._access.values()), None)
+        path, status = (f"{access.secret}/v1/models", b" 200 ") if access else ("", b" 404 ")
+        asked = f"GET /{path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
         host, port = place.hostname or "", place.port or 80
         limit = Deadline.after(_TRY_SECONDS, "trying the model gateway from inside main")
         try:
@@ -151,9 +167,21 @@ class Doors:
         except UnreachableError as error:
             said = f" ({error})" if str(error) else ""
             raise SandboxError(firewall_hint(base_url) + said) from None
-        if b" 200 " not in answer.split(b"\r\n", 1)[0]:
+        if status not in answer.split(b"\r\n", 1)[0]:
             raise SandboxError(f"at {place.netloc} something else answers main: {answer[:200]!r}")
         return ()
+
+    def relay(self, grant: Grant, url: str, address: str | None) -> Grant | None:
+        """A grant by way of the gateway; None where main or the gateway has no such way.
+
+        ``url`` is where this host finds the server, ``address`` where main finds this host. The
+        headers of the grant stay here: they are added on the way.
+        """
+        if grant.name not in self._relays or address not in self._listening:
+            return None
+        relay = self._relays[grant.name]
+        self._gateway.aim(relay, url)
+        return replace(grant, url=relay.at(self._listening[address]).url, headers={})
 
     # -- what went through ---------------------------------------------------------------------
 
@@ -185,6 +213,8 @@ class Doors:
 
     def unreplayed(self) -> tuple[str, ...]:
         """What a recording holds and nobody asked for again, as warnings."""
+        if not self._began:
+            return ()
         return tuple(
             f"{number} recorded model calls of {party} were not asked for in this replay"
             for party, number in self._gateway.unreplayed(self._episode).items()
@@ -194,6 +224,8 @@ class Doors:
         """Who called how much: in a step of this try, or in all steps of all tries."""
         from pytest_harbor.gateway import summarize
 
+        if not self._began:
+            return {}
         if step is None:
             calls = self._gateway.calls(self._episode)
         else:
@@ -204,6 +236,11 @@ class Doors:
             own = [call for call in calls if call.party == party]
             found[party] = _party(summarize(own), own, server.identity() if step is None else {})
         return found
+
+    def tool_calls(self, step: str) -> tuple[McpCall, ...]:
+        """What the agent called of MCP servers in a step of this try."""
+        calls = self._gateway.mcp_calls(self._episode)[self._asked_before :]
+        return tuple(call for call in calls if call.is_tool_call and call.step == step)
 
     def _calls(self) -> tuple[Call, ...]:
         """The calls of this try."""

@@ -18,7 +18,7 @@ from pytest_harbor.settings import Recipe
 from pytest_harbor.task import templates
 from pytest_harbor.task.load import unsupported_features
 from pytest_harbor.task.model import Step, Task
-from pytest_harbor.user.grants import make_grants, refuse_unfit_agent, url_variables
+from pytest_harbor.user.grants import is_relayable, make_grants, refuse_unfit_agent, url_variables
 
 _SENSITIVE = re.compile(r"KEY|SECRET|TOKEN|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _LONG = 16
@@ -52,6 +52,11 @@ class Plan:
     def model_servers(self) -> tuple[str, ...]:
         """Names of the model servers that a variable refers to."""
         return referred(self.recipe)
+
+    @property
+    def relayable(self) -> tuple[Grant, ...]:
+        """The granted servers that can be reached by way of the gateway."""
+        return tuple(grant for grant in self.grants if is_relayable(grant))
 
     @property
     def steps(self) -> tuple[Step, ...]:

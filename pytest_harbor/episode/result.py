@@ -108,6 +108,13 @@ class GrantRecord(Record):
     reachable: bool | None = None
     tools: tuple[str, ...] = ()
     note: str = ""
+    calls: dict[str, int] | None = None
+    """The agent's calls in this step by tool, tools that it left alone with 0; None where they do
+    not pass the gateway, so that nobody counted them."""
+    errors: int = 0
+    """Calls that got an error, or no answer."""
+    wait_seconds: float = 0.0
+    """Time in calls; calls at the same time count each."""
 
 
 class PartyRecord(Record):

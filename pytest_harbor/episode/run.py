@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable
 
 from pytest_harbor.episode.lease import Lease
 from pytest_harbor.episode.record import EpisodeRecord
-from pytest_harbor.episode.result import EpisodeResult
+from pytest_harbor.episode.result import EpisodeResult, StepResult
 from pytest_harbor.episode.services import keep_service_logs
 from pytest_harbor.episode.stage import open_stage
 from pytest_harbor.episode.step import run_step
@@ -45,12 +46,16 @@ def run_episode(
             record.begin(lease.plan)
         group = lease.group if lease.is_started else start_group(lease, record)
         stage = open_stage(lease.plan, group, record, user, lease.doors)
+        played = []
         for step in lease.plan.steps:
             result = run_step(stage, step)
+            played.append(result)
             _note_parties(lease, record)
             record.step(result)
             if result.fault is not None or result.gate is not None:
                 break
+        if not lease.plan.agent.is_utility:
+            record.warn(never_called(played))
     except HarborError as error:
         record.fault(error, "episode")
     except Exception as error:  # whatever it is, it is an error and never a zero
@@ -63,6 +68,22 @@ def run_episode(
         raise
     _wind_up(lease, record, user)
     return record.finish()
+
+
+def never_called(steps: Iterable[StepResult]) -> tuple[str, ...]:
+    """Say which required MCP servers the agent left alone in all steps, where that is known (B90).
+
+    It is no fault, but the result reads differently.
+    """
+    called: dict[str, int] = {}
+    for grant in (grant for step in steps for grant in step.grants):
+        if grant.mode == "required" and grant.calls is not None:
+            called[grant.name] = called.get(grant.name, 0) + sum(grant.calls.values())
+    return tuple(
+        f"the agent never called the required MCP server {name!r}"
+        for name, number in called.items()
+        if number == 0
+    )
 
 
 def _wind_up(lease: Lease, record: EpisodeRecord, user: SimulatedUser | None) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from pytest_harbor.agents.base import Agent
+from pytest_harbor.agents.base import Agent, Grant
 from pytest_harbor.episode.budgets import setup_budget
 from pytest_harbor.episode.doors import Doors
 from pytest_harbor.episode.plan import Plan
@@ -21,7 +22,7 @@ from pytest_harbor.sandbox.scratch import Ground
 from pytest_harbor.sandbox.uploads import tree_entries
 from pytest_harbor.task.schema import Healthcheck
 from pytest_harbor.task.timeouts import Deadline
-from pytest_harbor.user.grants import Seen, try_grants
+from pytest_harbor.user.grants import Seen, address_from_host, try_grants, url_variables
 from pytest_harbor.user.sidecar import SimulatedUser, find_user
 
 
@@ -38,6 +39,8 @@ class Stage:
     grants: tuple[Seen, ...]
     user: SimulatedUser | None
     doors: Doors | None = None
+    relayed: Mapping[str, Grant] = field(default_factory=dict)
+    """Grants as the agent gets them, where that is by way of the gateway."""
 
     @property
     def agent(self) -> Agent:
@@ -63,19 +66,38 @@ class Stage:
         """Who asked how much of a model in a step."""
         return self.doors.parties(step) if self.doors is not None else {}
 
-    def grant_records(self) -> tuple[GrantRecord, ...]:
+    def turn_grants(self) -> tuple[Grant, ...]:
+        """What the agent gets in a turn."""
+        usable = (seen.grant for seen in self.grants if not seen.trouble)
+        return tuple(self.relayed.get(grant.name, grant) for grant in usable)
+
+    def turn_env(self) -> dict[str, str]:
+        """The agent's variables; scripts find granted servers where the agent does."""
+        return {**url_variables(self.relayed.values()), **self.fill(self.plan.agent_env)}
+
+    def grant_records(self, step: str) -> tuple[GrantRecord, ...]:
         """The grants as a step's result shows them."""
-        return tuple(
-            GrantRecord(
-                name=seen.grant.name,
-                url=seen.grant.url,
-                mode=self.plan.recipe.task_mcp_grants,
-                reachable=bool(seen.tools) if not seen.trouble else False,
-                tools=seen.tools,
-                note=seen.trouble or seen.note,
-            )
-            for seen in self.grants
+        return tuple(self._grant_record(seen, step) for seen in self.grants)
+
+    def _grant_record(self, seen: Seen, step: str) -> GrantRecord:
+        record = GrantRecord(
+            name=seen.grant.name,
+            url=seen.grant.url,
+            mode=self.plan.recipe.task_mcp_grants,
+            reachable=bool(seen.tools) if not seen.trouble else False,
+            tools=seen.tools,
+            note=seen.trouble or seen.note,
         )
+        if self.doors is None or seen.grant.name not in self.relayed:
+            return record
+        calls = [call for call in self.doors.tool_calls(step) if call.server == seen.grant.name]
+        by_tool = Counter(call.tool or "" for call in calls)
+        counted = {
+            "calls": dict.fromkeys(seen.tools, 0) | by_tool,
+            "errors": sum(not call.went_well for call in calls),
+            "wait_seconds": round(sum(call.seconds for call in calls), 3),
+        }
+        return record.model_copy(update=counted)
 
 
 def open_stage(
@@ -113,7 +135,19 @@ def open_stage(
     processes = Processes(main)
     processes.take_baseline()
     user = user or find_user(plan.grants, group)
-    return Stage(plan, record, group, main, ground, processes, seen, user, doors)
+    relayed = _relay(seen, group, doors)
+    return Stage(plan, record, group, main, ground, processes, seen, user, doors, relayed)
+
+
+def _relay(grants: Iterable[Seen], group: Group, doors: Doors | None) -> dict[str, Grant]:
+    """Let the agent find its servers at the gateway, which keeps what it asks of them."""
+    relayed = {}
+    for seen in grants if doors is not None else ():
+        url = address_from_host(seen.grant.url or "", group) if seen.from_host else None
+        given = doors.relay(seen.grant, url, group.host_address) if doors and url else None
+        if given is not None:
+            relayed[seen.grant.name] = given
+    return relayed
 
 
 def _set_up_agent(plan: Plan, main: Container) -> None:

@@ -113,7 +113,9 @@ def _calls(step: StepResult, chat: Transcript | None, asked: int | None) -> Iter
 
 
 def granted_calls(step: StepResult, chat: Transcript | None) -> dict[str, int]:
-    """Calls of each granted tool, by whoever ran the agent, else by its transcript."""
+    """Calls of each granted tool, by the gateway, else by who ran the agent or its transcript."""
+    if any(grant.calls is not None for grant in step.grants):
+        return {tool: n for grant in step.grants for tool, n in (grant.calls or {}).items()}
     counted = step.turn.extra.get("mcp_calls") if step.turn else None
     if isinstance(counted, dict):
         return {str(tool): n for tool, n in counted.items() if isinstance(n, int)}
@@ -209,7 +211,18 @@ def _grant(grant: GrantRecord) -> str:
     seen = {True: "answered", False: "did not answer", None: "not tried"}[grant.reachable]
     tools = f"; tools: {', '.join(grant.tools)}" if grant.tools else ""
     note = f"; {grant.note}" if grant.note else ""
-    return f"{grant.mode}, {seen}{tools}{note}"
+    return f"{grant.mode}, {seen}{tools}{_called(grant)}{note}"
+
+
+def _called(grant: GrantRecord) -> str:
+    """What the agent did with it, where its calls were counted."""
+    if grant.calls is None:
+        return ""
+    number = sum(grant.calls.values())
+    if not number:
+        return "; never called"
+    errors = f", {number_of(grant.errors, 'error')}" if grant.errors else ""
+    return f"; {number_of(number, 'call')}{errors}, waited {duration(grant.wait_seconds)}"
 
 
 def episode_facts(result: EpisodeResult) -> Iterator[Fact]:

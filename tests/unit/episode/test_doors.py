@@ -127,6 +127,7 @@ def test_an_address_dies_with_the_episode(opener: Opener, gateway: Gateway) -> N
 
 def test_a_refusal_leaves_nothing_open(tmp_path: Path, opener: Opener, gateway: Gateway) -> None:
     doors = opener.make(model_servers__user_model__key={"env": "NOT_SET"})
+    assert (doors.parties(), doors.unreplayed()) == ({}, ())
     with pytest.raises(RecipeError, match="NOT_SET"):
         doors.open()
     assert gateway.episodes == ()

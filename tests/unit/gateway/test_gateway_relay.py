@@ -297,6 +297,15 @@ def test_a_stream_of_the_servers_own_messages_has_no_deadline(
     run(talk)
 
 
+def test_a_stream_that_goes_on_after_the_answer_has_no_deadline_any_more(
+    gateway: Gateway, upstream: FakeModelServer, served: Any
+) -> None:
+    answer = b"data: " + json.dumps(answer_to(1, "one")).encode() + b"\n\n"
+    upstream.plan(Planned(events=[answer, 0.5, b": later\n\n"]))
+    relay = gateway.relay("ep1", "u", f"{served[1]}/mcp", seconds=0.3)
+    assert httpx2.post(relay.url, json=call(1)).content == answer + b": later\n\n"
+
+
 @pytest.mark.parametrize("message_id", [7, "7", "a-b"])
 def test_the_error_at_the_deadline_has_the_id_of_the_call(
     message_id: object, gateway: Gateway, upstream: FakeModelServer, served: Any
