@@ -17,7 +17,7 @@ import pytest
 
 from pytest_harbor.errors import HarborError, TaskError
 from pytest_harbor.items import TaskFunction, announce, note_episode
-from pytest_harbor.job import JOB
+from pytest_harbor.job import JOB, LEFT_BEHIND
 from pytest_harbor.options import given, recipe_layers
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def harbor_gateway(request: pytest.FixtureRequest) -> Iterator[Gateway]:
     """
     from pytest_harbor.gateway import Gateway
 
-    config = request.config
+    config, job = request.config, request.config.stash[JOB]
     record, replay = (given(config, name) for name in ("record", "replay"))
     with Gateway(
-        shared=config.stash[JOB].folder / "gateway",
+        shared=job.folder / "gateway" / job.run_id,
         record=record.value if record else None,
         replay=replay.value if replay else None,
     ) as gateway:
@@ -151,7 +151,8 @@ def harbor_compose(
             start_group(lease, record)
         yield lease
     finally:
-        record.warn(lease.close())
+        if said := lease.close():
+            record.warn([f"{LEFT_BEHIND}: {'. '.join(said)}"])
 
 
 @pytest.fixture

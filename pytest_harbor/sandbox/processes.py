@@ -48,6 +48,8 @@ class Process:
     """Seconds."""
     threads: int
     command: str
+    asked: float
+    """When we asked, by our clock; the age is as of then or, on a busy host, seconds later."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class _Baseline:
     """Who lived when the group was ready."""
 
     taken: float
+    """When the answer had come."""
     processes: Mapping[int, Process]
     lone_tasks: int | None
     """A number of tasks that proves that nobody else lives, if there is one."""
@@ -134,13 +137,14 @@ class Processes:
 
     def _living(self) -> dict[int, Process]:
         """All processes by host pid; zombies, which can do nothing any more, are not among them."""
+        asked = time.monotonic()
         with self._container.translated("listing processes"):
             answer = self._container.engine.api.top(self._container.id, _COLUMNS)
         living = {}
         for pid, parent, uid, age, threads, state, command in answer["Processes"] or ():
             if not state.startswith(("Z", "X")):
                 living[int(pid)] = Process(
-                    int(pid), int(parent), int(uid), int(age), int(threads), command
+                    int(pid), int(parent), int(uid), int(age), int(threads), command, asked
                 )
         return living
 
@@ -245,7 +249,9 @@ class Processes:
         base, now = self._baseline(), time.monotonic()
         known = base.processes.get(process.pid)
         if known is not None:
-            return process.age + _SLACK >= known.age + now - base.taken
+            # at least so much time lies between the two: an answer that took long makes nobody
+            # a stranger
+            return process.age + _SLACK >= known.age + process.asked - base.taken
         # what the group started by itself after the baseline, before any command of ours ran
         first = self._container.first_birth
         return first is not None and process.age - _SLACK > now - first.clock

@@ -270,3 +270,20 @@ def test_the_healthcheck_of_main_ends_by_itself() -> None:
         assert seen == 3
         leave(box, "sleep 1003 & sleep 0.2")
         assert "sleep 1003" in processes.sweep(soon())
+
+
+def test_an_answer_that_comes_late_makes_nobody_a_stranger(
+    box: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = started(box)
+    leave(box, "true")
+    api = box.engine.api
+    prompt = api.top
+
+    def late(*arguments: object) -> object:
+        answer = prompt(*arguments)
+        time.sleep(3)
+        return answer
+
+    monkeypatch.setattr(api, "top", late)
+    assert processes.strangers() == ()

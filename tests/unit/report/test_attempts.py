@@ -128,6 +128,8 @@ def test_a_series_is_named_without_its_attempts() -> None:
     assert (series.task, series.task_path) == ("t[gpt]", "d/t")
     assert (series.episodes, series.graded, series.passed) == (2, 2, 1)
     assert attempts(tried("plain", "pp")).series[0].task == "plain"
+    [first] = attempts([episode("d/t/task.toml::t[attempt1-gpt]")]).series
+    assert first.task == "t[gpt]"
 
 
 def test_people_see_powers_of_two_and_the_last() -> None:

@@ -383,3 +383,73 @@ def test_secrets_in_logs_and_names_are_taken_out(tmp_path: Path) -> None:
     write_report(tmp_path, page, [result], redactor=Redactor(["hunter22"]))
     assert "hunter22" not in everything(page)
     assert everything(page).count("[redacted]") >= 6
+
+
+# --- attempts, talk, shape
+
+
+def table_of(element: Element) -> list[str]:
+    return [row.text.replace("\N{EN DASH}", " to ") for row in element.all("tr")]
+
+
+def test_attempts_have_a_table_where_there_are_several(root: Element, tmp_path: Path) -> None:
+    assert root.all("section", class_="attempts") == []
+    results = [
+        episode(f"d/t/task.toml::t[attempt{n}]", (), outcome, reward, attempt=n)
+        for n, (outcome, reward) in enumerate(
+            [(Outcome.PASSED, 1.0), (Outcome.FAILED, 0.5), (Outcome.SANDBOX_DIED, None)], 1
+        )
+    ]
+    results.append(episode("d/u/task.toml::u"))
+    write_report(tmp_path, tmp_path / "r.html", results)
+    page = read_page(tmp_path / "r.html")
+    [section] = page.all("section", class_="attempts")
+    assert table_of(section)[1:] == [
+        "1 75 % 20 to 97 % 75 % 20 to 97 % 2",
+        "2 100 % 21 to 100 % 0 % 0 to 79 % 1 1",
+    ]
+    assert "3 of 4 attempts graded" in section.text
+    assert [each.text for each in section.all("h2")] == ["Attempts"]
+    assert page.all("section", class_="alike") == []
+
+
+def test_attempts_of_several_groups_say_whose(tmp_path: Path) -> None:
+    results = [
+        episode(f"d/t/task.toml::t[{name}-attempt{n}]", attempt=n, agent=AgentIdentity(name=name))
+        for name in ("a", "b")
+        for n in (1, 2)
+    ]
+    write_report(tmp_path, tmp_path / "r.html", results)
+    sections = read_page(tmp_path / "r.html").all("section", class_="attempts")
+    assert [each.all("h2")[0].text for each in sections] == [
+        "Attempts: a on d",
+        "Attempts: b on d",
+    ]
+
+
+def test_questions_to_the_user_step_by_step(root: Element, tmp_path: Path) -> None:
+    [figure] = root.all("figure", class_="asked")
+    assert table_of(figure)[1:] == [
+        "01_plan 1 1 1 0 of 8",
+        "02_implement 0 3 3 1 of 8",
+        "03_handoff 0 0 0 7 of 7",
+        "04_write_tests 0 0 0 7 of 7",
+        "05_test_handoff 0 0 0 7 of 7",
+        "all steps 1 4 4 0 of 8",
+    ]
+    write_report(tmp_path, tmp_path / "r.html", [episode()])
+    assert read_page(tmp_path / "r.html").all("figure", class_="asked") == []
+
+
+def test_structural_zeros_stand_below_the_outcomes(root: Element, tmp_path: Path) -> None:
+    assert root.all("p", class_="structural") == []
+    grade = GradeRecord(ran=interval(0.1), log="verifier/test-stdout.txt")
+    only = step("task", 0, 0.0, implicit=True, grade=grade)
+    result = episode(steps=[only], outcome=Outcome.FAILED, reward=0.0)
+    shape = json.dumps({"code": f"bad{HOSTILE[:20]}", "error": "x"})
+    write(tmp_path, result, {"verifier/structural.json": shape})
+    write_report(tmp_path, tmp_path / "r.html", [result])
+    [line] = read_page(tmp_path / "r.html").all("p", class_="structural")
+    assert line.text.endswith(f"(wrong shape, not tested): 1 bad{HOSTILE[:20]}")
+    write_report(tmp_path, tmp_path / "r.html", [result], private_verifier=True)
+    assert read_page(tmp_path / "r.html").all("p", class_="structural") == []
