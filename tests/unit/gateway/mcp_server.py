@@ -110,10 +110,10 @@ class McpServer:
             return "announced"
 
         @server.tool(structured_output=False)
-        async def elsewhere(context: Context) -> str:
+        async def elsewhere(context: Context, seconds: float = 0.05) -> str:
             """Answers on another stream: the one of the call is closed before."""
             await context.close_sse_stream()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(seconds)
             return "from elsewhere"
 
         return server

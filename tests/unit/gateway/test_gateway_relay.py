@@ -546,6 +546,21 @@ def test_a_server_that_dies_in_a_call_is_told_from_one_that_says_no(
     assert "ConnectError" in dead.fault
 
 
+def test_a_stream_that_breaks_off_breaks_off(
+    gateway: Gateway, upstream: FakeModelServer, served: Any
+) -> None:
+    upstream.plan(Planned(events=[b"data: 1\n\n", None]))
+    relay = gateway.relay("ep1", "u", f"{served[1]}/mcp")
+    with httpx2.stream("POST", relay.url, json=call(1)) as answer:
+        arriving = answer.iter_bytes()
+        assert next(arriving) == b"data: 1\n\n"
+        with pytest.raises(httpx2.RemoteProtocolError):
+            next(arriving)
+    until(lambda: tool_calls(gateway))
+    [asked] = tool_calls(gateway)
+    assert (asked.ended, asked.status) == ("failed", 200)
+
+
 def test_a_server_that_is_not_there_is_502(gateway: Gateway, client: httpx2.Client) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

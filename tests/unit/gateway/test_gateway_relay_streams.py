@@ -69,6 +69,21 @@ def test_an_answer_on_a_resumed_stream_is_the_calls(resumable: McpServer, gatewa
     assert (call.ended, call.reply, call.status) == ("answered", "from elsewhere", 200)
 
 
+def test_a_resumed_stream_gets_the_error_at_the_deadline(
+    resumable: McpServer, gateway: Gateway
+) -> None:
+    relay = gateway.relay("ep1", "u", resumable.url, seconds=0.6)
+
+    async def talk() -> None:
+        async with connected(relay.url) as client:
+            with pytest.raises(MCPError, match="'u' gave no answer"):
+                await client.call_tool("elsewhere", {"seconds": 3})
+
+    run(talk)
+    [call] = tool_calls(gateway)
+    assert (call.ended, call.status) == ("timeout", 200)
+
+
 def test_the_older_transport_is_relayed_and_recorded(older: McpServer, gateway: Gateway) -> None:
     relay = gateway.relay("ep1", "u", older.url, aliases={"ask_user": "ask_the_user"})
 
