@@ -18,13 +18,17 @@ import pytest
 from pytest_harbor.errors import HarborError, TaskError
 from pytest_harbor.items import TaskFunction, announce, note_episode
 from pytest_harbor.job import JOB, LEFT_BEHIND
-from pytest_harbor.options import recipe_layers
+from pytest_harbor.options import given, recipe_layers
 
 if TYPE_CHECKING:
     from pytest_harbor.agents.base import Agent
+    from pytest_harbor.episode.doors import Doors
+    from pytest_harbor.episode.folder import EpisodeFolder
     from pytest_harbor.episode.lease import Lease
+    from pytest_harbor.episode.plan import Plan
     from pytest_harbor.episode.record import EpisodeRecord
     from pytest_harbor.episode.result import EpisodeResult
+    from pytest_harbor.gateway import Gateway
     from pytest_harbor.settings import Recipe
     from pytest_harbor.task.model import Task
     from pytest_harbor.user.sidecar import SimulatedUser
@@ -93,6 +97,31 @@ def harbor_agent(
         return provided if provided is not None else find_agent(harbor_recipe)
 
 
+@pytest.fixture(scope="session")
+def harbor_gateway(request: pytest.FixtureRequest) -> Iterator[Gateway]:
+    """The gateway of this process: to models, and to the MCP servers that agents are granted.
+
+    Only made where a recipe refers to a model server, or a task has an MCP server.
+    """
+    from pytest_harbor.gateway import Gateway
+
+    config, job = request.config, request.config.stash[JOB]
+    record, replay = (given(config, name) for name in ("record", "replay"))
+    with Gateway(
+        shared=job.folder / "gateway" / job.run_id,
+        record=record.value if record else None,
+        replay=replay.value if replay else None,
+    ) as gateway:
+        yield gateway
+
+
+def _doors(request: pytest.FixtureRequest, plan: Plan, folder: EpisodeFolder) -> Doors:
+    from pytest_harbor.episode.doors import Doors
+
+    gateway = request.getfixturevalue("harbor_gateway")
+    return Doors(plan, gateway, folder.name, folder.path, os.environ)
+
+
 @pytest.fixture
 def harbor_compose(
     request: pytest.FixtureRequest,
@@ -113,8 +142,10 @@ def harbor_compose(
         recipe, agent = as_agent(harbor_agent, harbor_recipe)
         plan = make_plan(harbor_task, recipe, agent, os.environ)
         record.begin(plan)
+        through = plan.model_servers or (plan.relayable and job.engine.facts.is_local)
+        doors = _doors(request, plan, record.folder) if through else None
         owner = Owner.of_this_process(job.run_id, record.folder.name)
-        lease = Lease(plan, job.engine, owner, request.node.nodeid)
+        lease = Lease(plan, job.engine, owner, request.node.nodeid, doors)
     try:
         with shown_plainly(request.node, "group"):
             start_group(lease, record)

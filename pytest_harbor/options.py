@@ -75,6 +75,18 @@ SETTINGS = (
     Setting(
         "html", "where the report goes (default: report.html in the run's folder)", kind="path"
     ),
+    Setting(
+        "record",
+        "keep what model servers are asked and answer, for a replay",
+        kind="path",
+        metavar="DIR",
+    ),
+    Setting(
+        "replay",
+        "answer model calls from what was recorded there: no key, no network",
+        kind="path",
+        metavar="DIR",
+    ),
     Setting("keep", "leave the Compose groups running, for a look inside", kind="flag", key="keep"),
     Setting("strict", "what is a warning about a task is an error", kind="flag", key="strict"),
     Setting(
@@ -171,6 +183,11 @@ def check_settings(config: pytest.Config) -> None:
     recipe = given(config, "recipe")
     if recipe is not None and not recipe.value.is_file():
         raise pytest.UsageError(f"{recipe.source}: there is no recipe file {recipe.value}")
+    replay = given(config, "replay")
+    if replay is not None and not replay.value.is_dir():
+        raise pytest.UsageError(f"{replay.source}: nothing was recorded in {replay.value}")
+    if replay is not None and (record := given(config, "record")) is not None:
+        raise pytest.UsageError(f"{replay.source} and {record.source}: record, or replay")
     problems = list(_misspelt(name for name in os.environ if name.startswith(ENVIRONMENT)))
     if problems:
         raise pytest.UsageError(*problems)

@@ -23,6 +23,7 @@ from pytest_harbor import (
 from pytest_harbor.fixtures import harbor_agent as harbor_agent
 from pytest_harbor.fixtures import harbor_compose as harbor_compose
 from pytest_harbor.fixtures import harbor_episode as harbor_episode
+from pytest_harbor.fixtures import harbor_gateway as harbor_gateway
 from pytest_harbor.fixtures import harbor_recipe as harbor_recipe
 from pytest_harbor.fixtures import harbor_task as harbor_task
 from pytest_harbor.fixtures import harbor_user as harbor_user

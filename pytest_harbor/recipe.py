@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_harbor.errors import RecipeError
+from pytest_harbor.recipe_keys import NAME, NAMED_TABLES, free_table, general, is_value, split
 
 if TYPE_CHECKING:
     from pytest_harbor.settings import Recipe
 
 FILE_NAME = "harbor.yaml"
-_FREE_TABLES = {"compose_variables", "agent.env", "verifier.env"}
-"""Tables whose keys the operator names; everything else is a known key."""
+_FILE_KEYS = ("model_servers.<name>.rules", "model_servers.<name>.recording")
+"""Keys whose values are paths, relative to the recipe file that they stand in."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def _read_layer(path: Path, shown: str, _mtime_ns: int) -> Layer:
             return Layer()
         if not isinstance(root, yaml.MappingNode):
             raise RecipeError(f"{shown}: a recipe is a mapping of keys to values")
-        leaves = list(_leaves(root, "", yaml.SafeLoader("")))
+        leaves = list(_leaves(root, (), yaml.SafeLoader("")))
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"{shown}: cannot be read ({error})") from None
     except yaml.YAMLError as error:
@@ -82,24 +83,26 @@ def _read_layer(path: Path, shown: str, _mtime_ns: int) -> Layer:
     if twice is not None:
         raise RecipeError(f"{shown}: the key {twice} stands there twice; keep one")
     return Layer(
-        values={key: value for key, value, _ in leaves},
+        values={key: _placed(key, value, path) for key, value, _ in leaves},
         sources={key: f"{shown}:{line}" for key, _, line in leaves},
     )
 
 
-def _leaves(node: Any, prefix: str, loader: Any) -> Iterator[tuple[str, Any, int]]:
+def _leaves(node: Any, place: tuple[str, ...], loader: Any) -> Iterator[tuple[str, Any, int]]:
     for key_node, value_node in node.value:
-        key = f"{prefix}{key_node.value}"
+        parts = (*place, str(key_node.value))
         line = key_node.start_mark.line + 1
-        if value_node.id == "mapping" and value_node.value and not _is_value(prefix):
-            yield from _leaves(value_node, f"{key}.", loader)
+        if value_node.id == "mapping" and value_node.value and not is_value(parts):
+            yield from _leaves(value_node, parts, loader)
         else:
-            yield key, loader.construct_document(value_node), line
+            yield ".".join(parts), loader.construct_document(value_node), line
 
 
-def _is_value(prefix: str) -> bool:
-    """Whether entries under this prefix are values already (`compose_variables.X: {env: Y}`)."""
-    return prefix.rstrip(".") in _FREE_TABLES
+def _placed(key: str, value: Any, file: Path) -> Any:
+    """A value as it is meant in its file: a path there is relative to the file."""
+    if general(key) in _FILE_KEYS and isinstance(value, str):
+        return str(file.absolute().parent / value)
+    return value
 
 
 def _first_repeated(keys: Iterable[str]) -> str | None:
@@ -137,7 +140,7 @@ def make_recipe(layers: Sequence[Layer]) -> Recipe:
     problems = [
         f"{top.sources[key]}: unknown recipe key {key}{_suggest(key, known)}"
         for key in top.values
-        if key not in known and key.rpartition(".")[0] not in _FREE_TABLES
+        if general(key) not in known and free_table(key) is None
     ]
     if problems:
         raise RecipeError("\n".join(problems))
@@ -151,7 +154,7 @@ def make_recipe(layers: Sequence[Layer]) -> Recipe:
 def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for key, value in values.items():
-        *folders, leaf = key.split(".")
+        *folders, leaf = split(key)
         place = nested
         for folder in folders:
             place = place.setdefault(folder, {})
@@ -160,17 +163,32 @@ def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _suggest(key: str, known: Iterable[str]) -> str:
-    inside = sorted(name for name in known if name.startswith(f"{key}."))
-    if inside:
-        return f": it is a table; set {', '.join(inside)}"
-    near = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else f"; known keys: {', '.join(sorted(known))}"
+    outer, _, name = key.partition(".")
+    chosen = split(key)[1] if NAME in general(key) else name
+    table = f"{outer}.{NAME}" if outer in NAMED_TABLES and name else key
+    inside = sorted(each for each in known if each.startswith(f"{table}."))
+    if inside and general(key) == key:
+        return f": it is a table; set {', '.join(inside).replace(NAME, chosen)}"
+    near = difflib.get_close_matches(general(key), list(known), n=1, cutoff=0.5)
+    if not near:
+        return f"; known keys: {', '.join(sorted(known))}"
+    return f"; did you mean {near[0].replace(NAME, chosen)}?"
 
 
 def _explain(problem: Mapping[str, Any], sources: Mapping[str, str]) -> str:
     parts = [str(part) for part in problem["loc"]]
     for length in range(len(parts), 0, -1):
         key = ".".join(parts[:length])
-        if key in sources:
-            return f"{sources[key]}: {key}: {problem['msg']}, got {problem['input']!r}"
+        below = (source for each, source in sources.items() if each.startswith(f"{key}."))
+        if source := sources.get(key) or next(below, None):
+            return f"{source}: {key}: {_complaint(key, problem)}"
     return f"{'.'.join(parts)}: {problem['msg']}, got {problem['input']!r}"
+
+
+def _complaint(key: str, problem: Mapping[str, Any]) -> str:
+    """What is wrong with a value, without showing one that may be a secret."""
+    if general(key) == "model_servers.<name>.key":
+        return "write {env: NAME}, the variable that holds the key; a key does not stand in a file"
+    if free_table(key) or general(key) == "model_servers.<name>.headers":
+        return f"{problem['msg']}; write a text, {{env: NAME}} or {{model_server: NAME}}"
+    return f"{problem['msg']}, got {problem['input']!r}"

@@ -7,10 +7,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from pytest_harbor.recipe_keys import (
+    FREE_TABLES,
+    NAME,
+    NAMED_TABLES,
+    free_table,
+    is_in_named_table,
+    is_value,
+)
+
 GrantMode = Literal["off", "optional", "required"]
 Provoked = Literal["verifier_timeout", "no_reward", "reward_unreadable"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 MASK = "***"
 
 
@@ -18,6 +29,22 @@ class Table(BaseModel):
     """Base of all recipe tables: frozen, no unknown keys, no guessed types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class FromHost(Table):
+    """A value that is read from the operator's environment when it is needed."""
+
+    env: str
+
+
+class FromModelServer(Table):
+    """The address of a model server's secret door for this episode, without ``/v1``."""
+
+    model_server: str
+
+
+Value = str | FromHost | FromModelServer
+"""A variable's value: as it stands, from the operator's environment, or a model's address."""
 
 
 class AgentTable(Table):
@@ -28,7 +55,7 @@ class AgentTable(Table):
     model: str | None = None
     command: str | None = None
     """For the agent ``command``: a shell command, run in main for each turn."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, Value] = Field(default_factory=dict)
     """Added to the environment of each turn."""
 
 
@@ -70,7 +97,7 @@ class PassTable(Table):
 class VerifierTable(Table):
     """How grading is read."""
 
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, Value] = Field(default_factory=dict)
     """Added to the verifier's environment, over the task's."""
     exit_fatal: bool = False
     """A test.sh that exits with other than 0 is an error, whatever it wrote."""
@@ -81,10 +108,47 @@ class VerifierTable(Table):
     """Which key counts where reward.json has several and none is called ``reward``."""
 
 
-class FromHost(Table):
-    """A value that is read from the operator's environment when it is needed."""
+class ModelServerTable(Table):
+    """A place where a model answers; see :class:`pytest_harbor.gateway.ModelServer`."""
 
-    env: str
+    provider: Literal["http", "script", "replay"] = "http"
+    base_url: str | FromHost | None = None
+    key: FromHost | None = None
+    auth: Literal["auto", "bearer", "x-api-key"] = "auto"
+    model: str | None = None
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    headers: dict[str, str | FromHost] = Field(default_factory=dict)
+    timeout: Seconds = 600.0
+    retries: Annotated[int, Field(ge=0)] = 4
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    keep_tokens: bool = False
+    rules: str | None = None
+    recording: str | None = None
+
+
+class PriceTable(Table):
+    """What a model's tokens cost, in USD per million."""
+
+    input: Usd
+    output: Usd
+    cached: Usd | None = None
+    written: Usd | None = None
+
+
+class LimitTable(Table):
+    """What may be spent."""
+
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    tokens: Annotated[int, Field(gt=0)] | None = None
+
+
+class BudgetTable(Table):
+    """What model calls may cost."""
+
+    episode: LimitTable = LimitTable()
+    """All parties of one episode together, retries of it included."""
+    run: LimitTable = LimitTable()
+    """All episodes of all workers together."""
 
 
 def _off(value: object) -> object:
@@ -102,10 +166,15 @@ class Recipe(Table):
     """Whether the task's MCP servers are given to the agent, and must work."""
     mcp_ready_seconds: Seconds = 15.0
     """How long a granted MCP server may take to answer its first handshake, in seconds."""
-    compose_variables: dict[str, str | FromHost] = Field(default_factory=dict)
+    compose_variables: dict[str, Value] = Field(default_factory=dict)
     """Names that the task's Compose file may interpolate; values are literals."""
     compose_overlays: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Compose files of the operator, laid over the task's; relative to the working directory."""
+    model_servers: dict[ServerName, ModelServerTable] = Field(default_factory=dict)
+    """Where models answer, by a name of the operator's choice."""
+    prices: dict[str, PriceTable] = Field(default_factory=dict)
+    """What tokens cost, by model."""
+    budget: BudgetTable = BudgetTable()
     timeouts: TimeoutsTable = TimeoutsTable()
     pass_rule: PassTable = Field(default=PassTable(), alias="pass")
     verifier: VerifierTable = VerifierTable()
@@ -129,20 +198,28 @@ class Recipe(Table):
     def rows(self) -> Iterator[tuple[str, Any, str]]:
         """Every key, its value in plain JSON and its source; values that may be secret masked."""
         for key, value in _flat(self.model_dump(mode="json", by_alias=True, exclude={"sources"})):
-            secret = key.startswith(("agent.env.", "verifier.env."))
-            literal = key.startswith("compose_variables.") and not isinstance(value, dict)
-            yield key, (MASK if secret or literal else value), self.source(key)
+            yield key, _shown(key, value), self.source(key)
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, dict) and prefix != "compose_variables.":
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def _shown(key: str, value: Any) -> Any:
+    """A value for the reader: where it comes from may be read, what it is may be secret."""
+    if is_in_named_table(key) and key.endswith(".headers"):
+        return {name: each if isinstance(each, dict) else MASK for name, each in value.items()}
+    return MASK if free_table(key) and not isinstance(value, dict) else value
+
+
+def _flat(table: Mapping[str, Any], *place: str) -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        parts = (*place, name)
+        if isinstance(value, dict) and not is_value(parts):
+            yield from _flat(value, *parts)
+        elif parts[0] not in NAMED_TABLES or value not in (None, {}):
+            yield ".".join(parts), value
 
 
 def known_keys() -> frozenset[str]:
-    """Every dotted key that a recipe may hold."""
+    """Every dotted key that a recipe may hold; ``<name>`` stands for one of the operator's."""
     keys = {key for key, _ in _flat(Recipe().model_dump(by_alias=True, exclude={"sources"}))}
-    return frozenset(keys | {"compose_variables", "agent.env", "verifier.env"})
+    tables = (("model_servers", ModelServerTable), ("prices", PriceTable))
+    inner = {f"{table}.{NAME}.{key}" for table, model in tables for key in model.model_fields}
+    return frozenset({*keys, *inner, *FREE_TABLES, *NAMED_TABLES})

@@ -19,6 +19,7 @@ from task_folders import write_files
 
 from pytest_harbor.agents.base import Agent
 from pytest_harbor.agents.find import as_agent
+from pytest_harbor.episode.doors import Doors
 from pytest_harbor.episode.folder import EpisodeFolder, episode_name
 from pytest_harbor.episode.lease import Lease
 from pytest_harbor.episode.plan import Plan, make_plan
@@ -26,6 +27,7 @@ from pytest_harbor.episode.record import EpisodeRecord
 from pytest_harbor.episode.result import EpisodeResult, StepResult
 from pytest_harbor.episode.run import run_episode
 from pytest_harbor.errors import HarborError
+from pytest_harbor.gateway import Gateway
 from pytest_harbor.recipe import Layer, make_recipe
 from pytest_harbor.sandbox.group import Group
 from pytest_harbor.sandbox.labels import Owner
@@ -66,10 +68,10 @@ services:
 
 ASK = """
 ask() {
-    url=${USER_SERVER_URL#http://}; place=${url%%/*}
+    url=${USER_SERVER_URL#http://}; place=${url%%/*}; path=/${url#*/}
     body='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask_user","arguments":{}}}'
     exec 3<> /dev/tcp/${place%:*}/${place#*:}
-    printf 'POST /mcp HTTP/1.0\\r\\nContent-Length: %d\\r\\n\\r\\n%s' ${#body} "$body" >&3
+    printf 'POST %s HTTP/1.0\\r\\nContent-Length: %d\\r\\n\\r\\n%s' "$path" ${#body} "$body" >&3
     cat <&3 | tail -n 1
 }
 """
@@ -171,12 +173,13 @@ def play(
     *,
     recipe: Mapping[str, Any] | None = None,
     host: Mapping[str, str] | None = None,
+    gateway: Gateway | None = None,
     look: Callable[[Group], Any] | None = None,
 ) -> Played:
     """Play a task as the fixtures do it; nothing of its group is left afterwards.
 
-    ``recipe`` holds dotted keys, ``host`` is the operator's environment, ``look`` is called with
-    the group before it is removed.
+    ``recipe`` holds dotted keys, ``host`` is the operator's environment, ``gateway`` what its
+    model servers are reached through, ``look`` is called with the group before it is removed.
     """
     values = dict(recipe or {})
     settled = make_recipe([Layer(values, {key: f"a test: {key}" for key in values})])
@@ -186,16 +189,30 @@ def play(
     record = EpisodeRecord(folder, key=str(task), task=task.name, task_path=str(task))
     try:
         plan = make_plan(load_task(task), settled, who, host or {})
+        doors = _doors(plan, record, host or {}, gateway)
     except HarborError as error:
         record.fault(error, "plan")
         return Played(record.finish(), folder.path)
-    return _play(plan, record, look)
+    return _play(plan, record, doors, look)
 
 
-def _play(plan: Plan, record: EpisodeRecord, look: Callable[[Group], Any] | None) -> Played:
+def _doors(
+    plan: Plan, record: EpisodeRecord, host: Mapping[str, str], gateway: Gateway | None
+) -> Doors | None:
+    if gateway is None:
+        return None
+    return Doors(plan, gateway, record.folder.name, record.folder.path, host)
+
+
+def _play(
+    plan: Plan,
+    record: EpisodeRecord,
+    doors: Doors | None,
+    look: Callable[[Group], Any] | None,
+) -> Played:
     engine, seen = an_engine(), None
     owner = Owner.of_this_process(f"test-{uuid.uuid4().hex[:8]}", record.folder.name)
-    lease = Lease(plan, engine, owner, str(plan.task.folder))
+    lease = Lease(plan, engine, owner, str(plan.task.folder), doors)
     try:
         run_episode(lease, record)
         if look is not None:

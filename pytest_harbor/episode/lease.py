@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from pytest_harbor.episode.budgets import start_budget
+from pytest_harbor.episode.doors import Doors
 from pytest_harbor.episode.plan import Plan
-from pytest_harbor.errors import SandboxError
+from pytest_harbor.errors import RecipeError, SandboxError
 from pytest_harbor.sandbox.engine import Engine
 from pytest_harbor.sandbox.group import Group, GroupSpec
 from pytest_harbor.sandbox.labels import KEEP, Owner
@@ -22,8 +23,12 @@ _CLOSE_SECONDS = 60.0
 class Lease:
     """A group that can be started, renewed and closed. Use as a context manager, or close it."""
 
-    def __init__(self, plan: Plan, engine: Engine, owner: Owner, key: str) -> None:
+    def __init__(
+        self, plan: Plan, engine: Engine, owner: Owner, key: str, doors: Doors | None = None
+    ) -> None:
         self.plan = plan
+        self.doors = doors
+        """The doors of the episode's model servers; None where it refers to none."""
         self._engine = engine
         self._owner = owner
         self._key = key
@@ -35,15 +40,39 @@ class Lease:
         """Start the group; the same group when it runs already.
 
         Raises:
+            RecipeError: a model server cannot be used.
             ImageError: an image could not be built or pulled.
             SandboxError: the group did not become ready in its budget.
         """
         if not self._is_ready:
             budget = start_budget(self.plan.task, self.plan.recipe)
+            self._open_doors()
             self._group = Group(self._engine, self._spec(), self._owner)
-            self._group.start(Deadline.after(budget, "start of the group"))
+            try:
+                self._group.start(Deadline.after(budget, "start of the group"))
+            except BaseException:
+                self._close_doors()
+                raise
             self._is_ready = True
         return self.group
+
+    def _open_doors(self) -> None:
+        if self.doors is not None:
+            self.doors.open()
+        elif names := self.plan.model_servers:
+            raise RecipeError(
+                f"the recipe refers to the model servers {', '.join(names)}, but the lease has "
+                "no doors to them: make it with pytest_harbor.episode.doors.Doors"
+            )
+
+    def _close_doors(self) -> None:
+        if self.doors is not None:
+            self.doors.close()
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What came up with the group and no file may hold."""
+        return self.doors.secrets if self.doors is not None else frozenset()
 
     @property
     def is_started(self) -> bool:
@@ -69,6 +98,7 @@ class Lease:
 
     def close(self) -> tuple[str, ...]:
         """Remove the group and all that belongs to it; returns what went wrong, never raises."""
+        self._close_doors()
         group, self._group, self._is_ready = self._group, None, False
         if group is None:
             return ()
@@ -103,5 +133,6 @@ class Lease:
             cpus=environment.cpus,
             memory_mb=environment.memory_mb,
             force_build=plan.recipe.builds.force,
+            door=self.doors,
             labels={KEEP: "yes"} if plan.recipe.keep else {},
         )

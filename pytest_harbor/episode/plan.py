@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_harbor.agents.base import Agent, Grant
+from pytest_harbor.episode.model_servers import MARK, referred, settle
 from pytest_harbor.errors import RecipeError, TaskError
-from pytest_harbor.settings import FromHost, Recipe
+from pytest_harbor.settings import Recipe
 from pytest_harbor.task import templates
 from pytest_harbor.task.load import unsupported_features
 from pytest_harbor.task.model import Step, Task
-from pytest_harbor.user.grants import make_grants, refuse_unfit_agent, url_variables
+from pytest_harbor.user.grants import is_relayable, make_grants, refuse_unfit_agent, url_variables
 
 _SENSITIVE = re.compile(r"KEY|SECRET|TOKEN|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _LONG = 16
@@ -36,6 +37,8 @@ class Plan:
     """What ``main`` starts with, beside what image and Compose file say."""
     variables: Mapping[str, str]
     """What the Compose file may interpolate, beside the runner's own names."""
+    agent_env: Mapping[str, str]
+    """For each turn; like the verifier's and ``variables``, with placeholders for model servers."""
     solution_env: Mapping[str, str]
     verifier_envs: tuple[Mapping[str, str], ...]
     """By step."""
@@ -44,6 +47,16 @@ class Plan:
     """Host variables that the task asks for."""
     secrets: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def model_servers(self) -> tuple[str, ...]:
+        """Names of the model servers that a variable refers to."""
+        return referred(self.recipe)
+
+    @property
+    def relayable(self) -> tuple[Grant, ...]:
+        """The granted servers that can be reached by way of the gateway."""
+        return tuple(grant for grant in self.grants if is_relayable(grant))
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -72,7 +85,9 @@ def make_plan(task: Task, recipe: Recipe, agent: Agent, host: Mapping[str, str])
     main_env = templates.resolve_table(environment.env, host, where="[environment.env]")
     grants = make_grants(task.mcp_servers, recipe.task_mcp_grants, host)
     unfit = refuse_unfit_agent(agent, grants, recipe.task_mcp_grants)
-    operator = dict(_operator_variables(recipe, host))
+    operator = settle(recipe.compose_variables, "compose_variables", recipe, host)
+    agent_env = settle(recipe.agent.env, "agent.env", recipe, host)
+    verifier_env = settle(recipe.verifier.env, "verifier.env", recipe, host)
     asked = _asked(task, agent)
     return Plan(
         task=task,
@@ -81,11 +96,14 @@ def make_plan(task: Task, recipe: Recipe, agent: Agent, host: Mapping[str, str])
         grants=grants,
         main_env={**main_env, **url_variables(grants)},
         variables={**main_env, **operator},
+        agent_env=agent_env,
         solution_env=_solution_env(task, agent, host),
-        verifier_envs=tuple(_verifier_env(step, recipe, host) for step in task.steps),
+        verifier_envs=tuple(_verifier_env(step, verifier_env, host) for step in task.steps),
         overlays=tuple(Path(path).absolute() for path in recipe.compose_overlays),
         host_names=tuple(name for name in asked if name in host),
-        secrets=tuple(_secrets(recipe, operator, {n: host[n] for n in asked if n in host})),
+        secrets=tuple(
+            _secrets(operator, agent_env, verifier_env, {n: host[n] for n in asked if n in host})
+        ),
         warnings=(*task.warnings, *unfit),
     )
 
@@ -109,31 +127,18 @@ def _known_step(task: Task, recipe: Recipe) -> None:
         )
 
 
-def _operator_variables(recipe: Recipe, host: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    for name, value in recipe.compose_variables.items():
-        if not isinstance(value, FromHost):
-            yield name, value
-        elif value.env in host:
-            yield name, host[value.env]
-        else:
-            raise RecipeError(
-                f"{recipe.source(f'compose_variables.{name}')}: {name} takes its value from the "
-                f"environment variable {value.env}, which is not set"
-            )
-
-
 def _solution_env(task: Task, agent: Agent, host: Mapping[str, str]) -> Mapping[str, str]:
     if agent.name != "oracle":
         return {}
     return templates.resolve_table(task.config.solution.env, host, where="[solution.env]")
 
 
-def _verifier_env(step: Step, recipe: Recipe, host: Mapping[str, str]) -> Mapping[str, str]:
+def _verifier_env(
+    step: Step, operator: Mapping[str, str], host: Mapping[str, str]
+) -> Mapping[str, str]:
     where = "[verifier.env]" if step.implicit else f"[verifier.env] of step {step.name}"
-    return {
-        **templates.resolve_table(step.verifier_env, host, where=where),
-        **recipe.verifier.env,
-    }
+    own = {name: value for name, value in step.verifier_env.items() if name not in operator}
+    return {**templates.resolve_table(own, host, where=where), **operator}
 
 
 def _asked(task: Task, agent: Agent) -> tuple[str, ...]:
@@ -149,11 +154,8 @@ def _asked(task: Task, agent: Agent) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reference.name for reference in found))
 
 
-def _secrets(
-    recipe: Recipe, operator: Mapping[str, str], asked: Mapping[str, str]
-) -> Iterable[str]:
-    tables = (operator, asked, recipe.agent.env, recipe.verifier.env)
+def _secrets(*tables: Mapping[str, str]) -> Iterable[str]:
     for table in tables:
         for name, value in table.items():
-            if _SENSITIVE.search(name) or len(value) >= _LONG:
+            if MARK not in value and (_SENSITIVE.search(name) or len(value) >= _LONG):
                 yield value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,7 @@ from pytest_harbor.episode.result import (
     EpisodeResult,
     Fault,
     Interval,
+    PartyRecord,
     RecipeValue,
     StepResult,
 )
@@ -71,6 +72,8 @@ class EpisodeRecord:
         self._steps: list[StepResult] = []
         self._phases: dict[str, Interval] = {}
         self._images: dict[str, str] = {}
+        self._parties: dict[str, PartyRecord] = {}
+        self._secrets: frozenset[str] = frozenset()
         self._warnings: list[str] = []
         self._fault: Fault | None = None
         self.has_begun = False
@@ -83,7 +86,7 @@ class EpisodeRecord:
         if plan is not None:
             self._plan = plan
             self._warnings += plan.warnings
-            self.folder.redactor = Redactor(plan.secrets)
+            self.hide(plan.secrets)
         recipe = [value.model_dump(mode="json") for value in self._recipe()]
         self.folder.begin(config={**self._identity, "recipe": recipe})
         self.has_begun = True
@@ -107,6 +110,15 @@ class EpisodeRecord:
         finally:
             self._phases[name] = watch.stop()
             self.event(f"{name}-end", seconds=self._phases[name].seconds)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Keep further values out of every file from now on."""
+        self._secrets |= frozenset(secrets)
+        self.folder.redactor = Redactor(self._secrets)
+
+    def parties(self, parties: dict[str, PartyRecord]) -> None:
+        """Note what each party has asked of its model by now."""
+        self._parties = parties
 
     def images(self, images: dict[str, str]) -> None:
         """Note the image id of each service."""
@@ -209,6 +221,7 @@ class EpisodeRecord:
             agent=_identity(plan.agent) if plan is not None else None,
             tokens=_sum_tokens(steps),
             cost_usd=_sum_costs(steps),
+            parties=self._parties,
             images=self._images,
             recipe=self._recipe(),
             host_names_asked=plan.host_names if plan is not None else (),

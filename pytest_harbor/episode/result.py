@@ -108,6 +108,44 @@ class GrantRecord(Record):
     reachable: bool | None = None
     tools: tuple[str, ...] = ()
     note: str = ""
+    calls: dict[str, int] | None = None
+    """The agent's calls in this step by tool, tools that it left alone with 0; None where they do
+    not pass the gateway, so that nobody counted them."""
+    errors: int = 0
+    """Calls that got an error, or no answer."""
+    wait_seconds: float = 0.0
+    """Time in calls; calls at the same time count each."""
+
+
+class PartyRecord(Record):
+    """What one party (agent, user, judge, ...) asked of its model, by the gateway's ledger."""
+
+    calls: int = 0
+    failed: int = 0
+    """Calls that got an error, or an answer that broke off."""
+    refused: int = 0
+    """Of ``failed``: because a budget was spent."""
+    abandoned: int = 0
+    """Calls that the party itself, or the end of the episode, broke off."""
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    seconds: float = 0.0
+    """Time in calls; calls at the same time count each."""
+    cost_usd: float | None = 0.0
+    """None when it is not known; ``notes`` say why."""
+    notes: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    """The models that answered, as they call themselves."""
+    server: dict[str, JsonValue] = Field(default_factory=dict)
+    """The model server's identity, without keys; not repeated in steps."""
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
 
 
 class StepResult(Record):
@@ -127,6 +165,8 @@ class StepResult(Record):
     """Set when this step's min_reward stopped the episode: says which and why."""
     hygiene: Hygiene = Hygiene()
     grants: tuple[GrantRecord, ...] = ()
+    parties: dict[str, PartyRecord] = Field(default_factory=dict)
+    """Model calls that began in this step, by party."""
     artifacts: tuple[ArtifactRecord, ...] = ()
     warnings: tuple[str, ...] = ()
     ran: Interval | None = None
@@ -174,7 +214,10 @@ class EpisodeResult(Record):
     fault: Fault | None = None
     agent: AgentIdentity | None = None
     tokens: int | None = None
+    """The agent's; what other parties took is in ``parties``."""
     cost_usd: float | None = None
+    parties: dict[str, PartyRecord] = Field(default_factory=dict)
+    """Model calls of all steps by party, those of tries that were given up included."""
     images: dict[str, str] = Field(default_factory=dict)
     """Image id of every service of the group."""
     recipe: tuple[RecipeValue, ...] = ()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable
 
 from pytest_harbor.episode.lease import Lease
 from pytest_harbor.episode.record import EpisodeRecord
-from pytest_harbor.episode.result import EpisodeResult
+from pytest_harbor.episode.result import EpisodeResult, StepResult
+from pytest_harbor.episode.services import keep_service_logs
 from pytest_harbor.episode.stage import open_stage
 from pytest_harbor.episode.step import run_step
 from pytest_harbor.errors import HarborError
 from pytest_harbor.sandbox.group import Group
-from pytest_harbor.user.sidecar import SimulatedUser
+from pytest_harbor.user.sidecar import SimulatedUser, find_user
 
 
 def start_group(lease: Lease, record: EpisodeRecord) -> Group:
@@ -21,7 +23,10 @@ def start_group(lease: Lease, record: EpisodeRecord) -> Group:
         HarborError: it did not start; the record has the fault and the sidecars' last words.
     """
     with record.phase("group"):
-        group = lease.start()
+        try:
+            group = lease.start()
+        finally:
+            record.hide(lease.secrets)
     record.images(dict(group.images))
     record.warn(group.warnings)
     return group
@@ -40,12 +45,17 @@ def run_episode(
         if not record.has_begun:
             record.begin(lease.plan)
         group = lease.group if lease.is_started else start_group(lease, record)
-        stage = open_stage(lease.plan, group, record, user)
+        stage = open_stage(lease.plan, group, record, user, lease.doors)
+        played = []
         for step in lease.plan.steps:
             result = run_step(stage, step)
+            played.append(result)
+            _note_parties(lease, record)
             record.step(result)
             if result.fault is not None or result.gate is not None:
                 break
+        if not lease.plan.agent.is_utility:
+            record.warn(never_called(played))
     except HarborError as error:
         record.fault(error, "episode")
     except Exception as error:  # whatever it is, it is an error and never a zero
@@ -53,21 +63,40 @@ def run_episode(
         record.folder.write_text("exception.txt", traceback.format_exc())
     except BaseException as error:
         record.fault(error, "episode")
+        _wind_up(lease, record, user)
         record.finish()
         raise
-    _keep_service_logs(lease, record)
+    _wind_up(lease, record, user)
     return record.finish()
 
 
-def _keep_service_logs(lease: Lease, record: EpisodeRecord) -> None:
-    """Save what each sidecar printed; a sidecar that is gone has nothing to say."""
-    if not lease.is_started:
-        return
-    group = lease.group
-    for service in (name for name in group.services if name != "main"):
-        try:
-            text = group.logs(service).decode("utf-8", "replace")
-        except HarborError as error:
-            record.warn([f"the log of {service} could not be saved: {error}"])
-        else:
-            record.folder.write_text(f"services/{service}.log", text)
+def never_called(steps: Iterable[StepResult]) -> tuple[str, ...]:
+    """Say which required MCP servers the agent left alone in all steps, where that is known (B90).
+
+    It is no fault, but the result reads differently.
+    """
+    called: dict[str, int] = {}
+    for grant in (grant for step in steps for grant in step.grants):
+        if grant.mode == "required" and grant.calls is not None:
+            called[grant.name] = called.get(grant.name, 0) + sum(grant.calls.values())
+    return tuple(
+        f"the agent never called the required MCP server {name!r}"
+        for name, number in called.items()
+        if number == 0
+    )
+
+
+def _wind_up(lease: Lease, record: EpisodeRecord, user: SimulatedUser | None) -> None:
+    """Close the doors, so that the sums are final, and save what the sidecars have to say."""
+    if lease.doors is not None:
+        lease.doors.close()
+        record.warn(lease.doors.unreplayed())
+    _note_parties(lease, record)
+    if lease.is_started:
+        group = lease.group
+        keep_service_logs(group, record, user or find_user(lease.plan.grants, group))
+
+
+def _note_parties(lease: Lease, record: EpisodeRecord) -> None:
+    if lease.doors is not None:
+        record.parties(lease.doors.parties())

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from pytest_harbor.agents.base import Agent
+from pytest_harbor.agents.base import Agent, Grant
 from pytest_harbor.episode.budgets import setup_budget
+from pytest_harbor.episode.doors import Doors
 from pytest_harbor.episode.plan import Plan
 from pytest_harbor.episode.record import EpisodeRecord
-from pytest_harbor.episode.result import GrantRecord
+from pytest_harbor.episode.result import GrantRecord, PartyRecord
 from pytest_harbor.errors import AgentError, SandboxError
 from pytest_harbor.sandbox.container import Container
 from pytest_harbor.sandbox.group import Group
@@ -19,7 +22,7 @@ from pytest_harbor.sandbox.scratch import Ground
 from pytest_harbor.sandbox.uploads import tree_entries
 from pytest_harbor.task.schema import Healthcheck
 from pytest_harbor.task.timeouts import Deadline
-from pytest_harbor.user.grants import Seen, try_grants
+from pytest_harbor.user.grants import Seen, address_from_host, try_grants, url_variables
 from pytest_harbor.user.sidecar import SimulatedUser, find_user
 
 
@@ -35,29 +38,74 @@ class Stage:
     processes: Processes
     grants: tuple[Seen, ...]
     user: SimulatedUser | None
+    doors: Doors | None = None
+    relayed: Mapping[str, Grant] = field(default_factory=dict)
+    """Grants as the agent gets them, where that is by way of the gateway."""
 
     @property
     def agent(self) -> Agent:
         """Who acts."""
         return self.plan.agent
 
-    def grant_records(self) -> tuple[GrantRecord, ...]:
+    def fill(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Variables for main, with the addresses of model servers in them."""
+        if self.doors is None:
+            return dict(values)
+        return self.doors.fill(values, self.group.host_address)
+
+    def check_models(self, *, goes_on: bool) -> None:
+        """See that no budget is spent and that the simulated user's model never failed.
+
+        Raises:
+            HarborError: outcome ``budget_spent`` or ``user_degraded``.
+        """
+        if self.doors is not None:
+            self.doors.check(goes_on=goes_on)
+
+    def parties(self, step: str) -> dict[str, PartyRecord]:
+        """Who asked how much of a model in a step."""
+        return self.doors.parties(step) if self.doors is not None else {}
+
+    def turn_grants(self) -> tuple[Grant, ...]:
+        """What the agent gets in a turn."""
+        usable = (seen.grant for seen in self.grants if not seen.trouble)
+        return tuple(self.relayed.get(grant.name, grant) for grant in usable)
+
+    def turn_env(self) -> dict[str, str]:
+        """The agent's variables; scripts find granted servers where the agent does."""
+        return {**url_variables(self.relayed.values()), **self.fill(self.plan.agent_env)}
+
+    def grant_records(self, step: str) -> tuple[GrantRecord, ...]:
         """The grants as a step's result shows them."""
-        return tuple(
-            GrantRecord(
-                name=seen.grant.name,
-                url=seen.grant.url,
-                mode=self.plan.recipe.task_mcp_grants,
-                reachable=bool(seen.tools) if not seen.trouble else False,
-                tools=seen.tools,
-                note=seen.trouble or seen.note,
-            )
-            for seen in self.grants
+        return tuple(self._grant_record(seen, step) for seen in self.grants)
+
+    def _grant_record(self, seen: Seen, step: str) -> GrantRecord:
+        record = GrantRecord(
+            name=seen.grant.name,
+            url=seen.grant.url,
+            mode=self.plan.recipe.task_mcp_grants,
+            reachable=bool(seen.tools) if not seen.trouble else False,
+            tools=seen.tools,
+            note=seen.trouble or seen.note,
         )
+        if self.doors is None or seen.grant.name not in self.relayed:
+            return record
+        calls = [call for call in self.doors.tool_calls(step) if call.server == seen.grant.name]
+        by_tool = Counter(call.tool or "" for call in calls)
+        counted = {
+            "calls": dict.fromkeys(seen.tools, 0) | by_tool,
+            "errors": sum(not call.went_well for call in calls),
+            "wait_seconds": round(sum(call.seconds for call in calls), 3),
+        }
+        return record.model_copy(update=counted)
 
 
 def open_stage(
-    plan: Plan, group: Group, record: EpisodeRecord, user: SimulatedUser | None = None
+    plan: Plan,
+    group: Group,
+    record: EpisodeRecord,
+    user: SimulatedUser | None = None,
+    doors: Doors | None = None,
 ) -> Stage:
     """Make a started group ready for its first step (harbor-format 3.1, 4 to 7).
 
@@ -74,6 +122,9 @@ def open_stage(
         if environment.healthcheck is not None:
             where = "[environment.healthcheck]"
             wait_until_healthy(main, environment.healthcheck, None, where, outcome="start_failed")
+    if doors is not None:
+        with record.phase("gateway"):
+            record.warn(doors.try_from(main, group.host_address))
     with record.phase("agent-setup"):
         _set_up_agent(plan, main)
     with record.phase("grants"):
@@ -84,7 +135,19 @@ def open_stage(
     processes = Processes(main)
     processes.take_baseline()
     user = user or find_user(plan.grants, group)
-    return Stage(plan, record, group, main, ground, processes, seen, user)
+    relayed = _relay(seen, group, doors)
+    return Stage(plan, record, group, main, ground, processes, seen, user, doors, relayed)
+
+
+def _relay(grants: Iterable[Seen], group: Group, doors: Doors | None) -> dict[str, Grant]:
+    """Let the agent find its servers at the gateway, which keeps what it asks of them."""
+    relayed = {}
+    for seen in grants if doors is not None else ():
+        url = address_from_host(seen.grant.url or "", group) if seen.from_host else None
+        given = doors.relay(seen.grant, url, group.host_address) if doors and url else None
+        if given is not None:
+            relayed[seen.grant.name] = given
+    return relayed
 
 
 def _set_up_agent(plan: Plan, main: Container) -> None:

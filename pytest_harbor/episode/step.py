@@ -15,6 +15,7 @@ from typing import Any
 from pytest_harbor.agents.base import LOGS, Turn, TurnResult
 from pytest_harbor.episode.artifacts import collect, run_hooks
 from pytest_harbor.episode.budgets import agent_budget, step_setup_budget
+from pytest_harbor.episode.doors import AGENT
 from pytest_harbor.episode.folder import StepFolder
 from pytest_harbor.episode.logs import get_logs
 from pytest_harbor.episode.outcome import Outcome
@@ -27,6 +28,7 @@ from pytest_harbor.episode.result import (
     TurnRecord,
 )
 from pytest_harbor.episode.rewards import missed_gate
+from pytest_harbor.episode.services import check_export, keep_service_logs
 from pytest_harbor.episode.stage import Stage, make_workdir, wait_until_healthy
 from pytest_harbor.episode.verdict import meets
 from pytest_harbor.episode.verify import Graded, grade
@@ -62,6 +64,8 @@ def run_step(stage: Stage, step: Step) -> StepResult:
     """Play one step; a fault in it is in the result, not raised."""
     draft = _Draft(step, stage.record.folder.step(step.name, implicit=step.implicit))
     stage.record.event("step-start", step=step.name, index=step.index)
+    if stage.doors is not None:
+        stage.doors.step(step.name)
     phases: tuple[tuple[str, Callable[[Stage, _Draft], None]], ...] = (
         ("setup", _set_up),
         ("agent", _take_turn),
@@ -94,6 +98,7 @@ def _fault(error: Exception, phase: str) -> Fault:
 def _set_up(stage: Stage, draft: _Draft) -> None:
     """Lay the step's files, run its setup.sh, wait for its healthcheck."""
     step, main = draft.step, stage.main
+    stage.check_models(goes_on=True)
     draft.warnings += make_workdir(main)
     if step.workdir is not None:
         owner = main.user(step.agent_user)
@@ -140,8 +145,8 @@ def _take_turn(stage: Stage, draft: _Draft) -> None:
         container=stage.main,
         user=step.agent_user,
         deadline=Deadline.after(budget, f"agent budget of step {step.name}"),
-        env=recipe.agent.env,
-        grants=tuple(seen.grant for seen in stage.grants if not seen.trouble),
+        env=stage.turn_env(),
+        grants=stage.turn_grants(),
         solution=step.solution if stage.agent.name == "oracle" else None,
         solution_env=stage.plan.solution_env,
     )
@@ -179,15 +184,31 @@ def _turn_record(
 
 
 def _settle(stage: Stage, draft: _Draft) -> None:
-    """End what the agent left running, fetch its logs, see that the user kept its memory."""
+    """End what the agent left running, fetch its logs, see how the user fared."""
     ended_well = draft.turn is not None and draft.turn.ended == "exited"
     if stage.plan.recipe.verifier.spare_processes and ended_well:
         _spare(stage, draft)
     else:
         _sweep(stage, draft, "killed_before_grading")
     _fetch_logs(stage, draft)
+    _count_tokens(stage, draft)
     if stage.user is not None:
         stage.user.check_memory()
+    stage.check_models(goes_on=False)
+    check_export(keep_service_logs(stage.group, stage.record, stage.user))
+
+
+def _count_tokens(stage: Stage, draft: _Draft) -> None:
+    """Take the turn's tokens from the gateway, where the agent's calls went through it."""
+    own = stage.parties(draft.step.name).get(AGENT)
+    if own is not None and draft.turn is not None:
+        counted: dict[str, Any] = {
+            "input_tokens": own.input_tokens,
+            "output_tokens": own.output_tokens,
+            "cached_tokens": own.cached_tokens,
+            "cost_usd": own.cost_usd,
+        }
+        draft.turn = draft.turn.model_copy(update=counted)
 
 
 def _spare(stage: Stage, draft: _Draft) -> None:
@@ -231,6 +252,8 @@ def _grade(stage: Stage, draft: _Draft) -> None:
     graded = draft.graded = grade(stage, step, draft.folder)
     stage.record.event("verify-end", step=step.name, exit_code=graded.record.exit_code)
     draft.warnings += graded.warnings
+    stage.check_models(goes_on=False)
+    keep_service_logs(stage.group, stage.record, stage.user)
     if graded.error is None:
         draft.reward, rewards = graded.scalar, graded.record.rewards
     elif graded.error.outcome in recipe.count_as_zero:
@@ -284,7 +307,8 @@ def _finish(stage: Stage, draft: _Draft) -> StepResult:
         fault=draft.fault,
         gate=draft.gate,
         hygiene=Hygiene(**hygiene),
-        grants=stage.grant_records(),
+        grants=stage.grant_records(draft.step.name),
+        parties=stage.parties(draft.step.name),
         artifacts=draft.artifacts,
         warnings=tuple(draft.warnings),
         ran=draft.watch.stop(),

@@ -93,7 +93,7 @@ def _run(stage: Stage, step: Step, limit: Deadline) -> Ran:
             run_script(f"{TESTS}/{step.test_script}"),
             log=f"{RESULTS}/{OUTPUT}",
             user=step.verifier_user,
-            env=stage.plan.verifier_envs[step.index],
+            env=stage.fill(stage.plan.verifier_envs[step.index]),
             deadline=limit,
         )
     except SandboxError as error:

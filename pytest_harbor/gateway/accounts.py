@@ -15,6 +15,7 @@ from pytest_harbor.gateway.ledger import Call, Ledger
 from pytest_harbor.gateway.limits import Spending
 from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer, Prices, ProviderName
 from pytest_harbor.gateway.providers import Provider, Recorder
+from pytest_harbor.gateway.relay_log import RelayLog
 
 DUMMY_KEY: Final = "pytest-harbor"
 """What a client may send as its key. The address is the secret; the key is not looked at."""
@@ -49,8 +50,13 @@ class Terms:
 
     ledger: Path | None = None
     """The file that calls are appended to; None keeps them in memory only."""
+    relay_log: Path | None = None
+    """The same for requests to MCP servers."""
     prices: Prices = field(default_factory=dict)
     budget: Budget = UNLIMITED
+    run_budget: Budget | None = None
+    """What all episodes may spend together, as this episode's recipe has it; None: as the gateway
+    was told."""
     recording: str | None = None
     """The episode's name in a recording; None: as the episode is called."""
 
@@ -62,6 +68,7 @@ class Account:
     episode: str
     terms: Terms
     ledger: Ledger
+    relay_log: RelayLog
     run: Spending
     run_budget: Budget
     try_number: int = 1

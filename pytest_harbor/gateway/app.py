@@ -10,10 +10,12 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
 
-from pytest_harbor.gateway.accounts import Door
+from pytest_harbor.gateway.accounts import Account, Door
 from pytest_harbor.gateway.exchange import Exchange
 from pytest_harbor.gateway.outgoing import Outgoing, Send
 from pytest_harbor.gateway.providers import Request
+from pytest_harbor.gateway.relay import Relaying, incoming_headers
+from pytest_harbor.gateway.relay_door import Asked, RelayDoor
 from pytest_harbor.gateway.upstream import FORWARDED
 from pytest_harbor.gateway.wires.base import Wire
 from pytest_harbor.gateway.wires.every import WIRES, wire_at
@@ -38,10 +40,13 @@ class GoneError(Exception):
 
 
 class Application:
-    """An ASGI application over a table of doors that others fill and empty."""
+    """An ASGI application over tables of doors and relays that others fill and empty."""
 
-    def __init__(self, doors: Mapping[str, Door]) -> None:
+    def __init__(
+        self, doors: Mapping[str, Door], relays: Mapping[str, RelayDoor] | None = None
+    ) -> None:
         self._doors = doors
+        self._relays = relays if relays is not None else {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -50,7 +55,9 @@ class Application:
         out = Outgoing(send)
         secret, path = split_path(scope["path"])
         door = self._doors.get(secret)
-        if door is None:
+        if (relay := self._relays.get(secret)) is not None:
+            await _serve_relay(relay, scope, receive, out)
+        elif door is None:
             await _say_unknown(out)
         elif path == "models" or path.startswith("models/"):
             await out.json(200, model_list(door))
@@ -69,26 +76,51 @@ class Application:
         except GoneError:
             return
         else:
-            await _while_connected(Exchange(door, request, out), door, receive)
+            await _while_connected(Exchange(door, request, out), door.account, receive)
             if out.status is None:
                 await _say_unknown(out)
+
+
+async def _serve_relay(door: RelayDoor, scope: Scope, receive: Receive, out: Outgoing) -> None:
+    """Relay a request; no path but the server's own exists."""
+    raw = scope["raw_path"].decode("latin-1")
+    path = raw.removeprefix(f"/{door.secret}") or "/"
+    if door.knows(path):
+        try:
+            asked = Asked(
+                method=scope["method"],
+                path=path,
+                query=scope["query_string"].decode("latin-1"),
+                headers=incoming_headers(scope["headers"]),
+                body=await _read_body(receive),
+            )
+        except RefusedError as error:
+            await out.whole(error.status, {"content-type": "text/plain"}, str(error).encode())
+            return
+        except GoneError:
+            return
+        await _while_connected(Relaying(door, asked, out), door.account, receive)
+    if out.status is None:
+        await _say_unknown(out)
 
 
 async def _say_unknown(out: Outgoing) -> None:
     await out.whole(404, {"content-type": "text/plain"}, b"Not Found")
 
 
-async def _while_connected(exchange: Exchange, door: Door, receive: Receive) -> None:
+async def _while_connected(
+    exchange: Exchange | Relaying, account: Account, receive: Receive
+) -> None:
     """Run the exchange, and break it off when the client hangs up or the episode ends."""
-    if not door.account.is_open:  # it ended while the request came in
+    if not account.is_open:  # it ended while the request came in
         return
     task = asyncio.create_task(exchange.run())
     gone = asyncio.create_task(_hang_up(receive))
-    door.account.tasks.add(task)
+    account.tasks.add(task)
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        door.account.tasks.discard(task)
+        account.tasks.discard(task)
         gone.cancel()
         task.cancel()
         await asyncio.gather(task, gone, return_exceptions=True)

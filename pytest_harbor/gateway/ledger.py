@@ -163,9 +163,9 @@ class Ledger:
             self._calls.append(call)
             if self._file is None:
                 return
-            _append(self._file, self._redactor().data(asdict(call)))
+            append_line(self._file, self._redactor().data(asdict(call)))
             for table in tokens:
-                _append(tokens_file(self._file), {"call": call.id, **table})
+                append_line(tokens_file(self._file), {"call": call.id, **table})
 
 
 def tokens_file(ledger: Path) -> Path:
@@ -173,7 +173,8 @@ def tokens_file(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.stem}.tokens{ledger.suffix}")
 
 
-def _append(file: Path, data: Any) -> None:
+def append_line(file: Path, data: Any) -> None:
+    """Append data as a JSON line; text that is no Unicode does not stop it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a", encoding="utf-8", errors="replace") as lines:
         lines.write(json.dumps(data, ensure_ascii=False) + "\n")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+"""By name, or one by one where a name may come twice."""
 
 
 class Outgoing:
@@ -19,10 +21,11 @@ class Outgoing:
         self.first_byte: float | None = None
         """When the first part left, by the monotonic clock."""
 
-    async def start(self, status: int, headers: Mapping[str, str]) -> None:
+    async def start(self, status: int, headers: Headers) -> None:
         """Send the head."""
         self.status = status
-        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
     async def write(self, part: bytes) -> None:

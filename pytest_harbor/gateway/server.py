@@ -32,6 +32,8 @@ from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer
 from pytest_harbor.gateway.prices import find_price
 from pytest_harbor.gateway.providers import Provider, Recorder
 from pytest_harbor.gateway.recording import Recording, recording_file
+from pytest_harbor.gateway.relay_door import CALL_SECONDS, RelayAccess, RelayDoor
+from pytest_harbor.gateway.relay_log import McpCall, RelayLog
 from pytest_harbor.gateway.upstream import Upstream
 from pytest_harbor.redaction import Redactor
 
@@ -72,7 +74,8 @@ class Gateway:
         self._doors: dict[str, Door] = {}
         self._upstreams: dict[str, Upstream] = {}
         self._lock = threading.RLock()
-        self._host = Host(Application(self._doors))
+        self._relays: dict[str, RelayDoor] = {}
+        self._host = Host(Application(self._doors, self._relays))
         self._url: str | None = None
 
     def start(self) -> Self:
@@ -142,7 +145,11 @@ class Gateway:
                     f"episode {episode!r} is under way at the gateway; revoke it first"
                 )
             ledger = Ledger(terms.ledger, self._get_redactor, before.ledger.calls if before else ())
-            account = Account(episode, terms, ledger, self._run, self._run_budget)
+            run_budget = self._run_budget if terms.run_budget is None else terms.run_budget
+            relay_log = RelayLog(
+                terms.relay_log, self._get_redactor, before.relay_log.calls if before else ()
+            )
+            account = Account(episode, terms, ledger, relay_log, self._run, run_budget)
             if before is not None:
                 account.spending, account.refused = before.spending, before.refused
                 account.try_number = before.try_number + 1
@@ -171,12 +178,60 @@ class Gateway:
             played = server
             if self._replay is not None:
                 played = replace(server, provider="replay", recording=self._replay)
-            _refuse_unpriced(account, self._run_budget, played)
+            _refuse_unpriced(account, played)
             provider = self._provider(account, party, played)
             recorder = self._recorder(account, party)
             door = Door(new_secret(), account, party, server, played.provider, provider, recorder)
             self._doors[door.secret] = door
         return Access(base, door.secret)
+
+    def relay(
+        self,
+        episode: str,
+        name: str,
+        target_url: str,
+        *,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
+        seconds: float = CALL_SECONDS,
+    ) -> RelayAccess:
+        """Open a secret address at which an episode's agent reaches an MCP server, on the record.
+
+        Args:
+            episode: its name, as in :meth:`open`.
+            name: the server's, for the record.
+            target_url: where it is over HTTP. Where it is known under another address than the
+                one to connect to (a sidecar's), give the former here and the latter to
+                :meth:`aim`, as soon as it exists.
+            base_url: one that :meth:`listen` gave; None for 127.0.0.1.
+            headers: sent along with each request, in place of the agent's of the same names.
+            aliases: tools to be offered to the agent under another name, by their own.
+            seconds: how long a call may take; then the agent is told that it took too long.
+        """
+        base = base_url or self.url
+        with self._lock:
+            door = RelayDoor(
+                new_secret(),
+                self._open_account(episode),
+                name,
+                target_url,
+                headers=headers or {},
+                aliases=aliases or {},
+                seconds=seconds,
+            )
+            self._relays[door.secret] = door
+        return RelayAccess(base, door.secret, door.path)
+
+    def aim(self, relay: RelayAccess, url: str) -> None:
+        """Say where a relay's server is to be found from this host; path and Host header stay."""
+        with self._lock:
+            if relay.secret in self._relays:
+                self._relays[relay.secret].aim(url)
+
+    def mcp_calls(self, episode: str) -> tuple[McpCall, ...]:
+        """The requests of an episode's agent to its MCP servers, in the order they ended."""
+        return self._account(episode).relay_log.calls
 
     def _open_account(self, episode: str) -> Account:
         known = self._accounts.get(episode)
@@ -228,6 +283,9 @@ class Gateway:
             for secret, door in tuple(self._doors.items()):
                 if door.account is account:
                     del self._doors[secret]
+            for secret, relay in tuple(self._relays.items()):
+                if relay.account is account:
+                    del self._relays[secret]
         self._host.do(_break_off(account))
         return self.summary(episode)
 
@@ -275,8 +333,8 @@ class Gateway:
         await asyncio.gather(*(each.close() for each in self._upstreams.values()))
 
 
-def _refuse_unpriced(account: Account, run_budget: Budget, server: ModelServer) -> None:
-    in_usd = account.terms.budget.usd is not None or run_budget.usd is not None
+def _refuse_unpriced(account: Account, server: ModelServer) -> None:
+    in_usd = account.terms.budget.usd is not None or account.run_budget.usd is not None
     if server.provider != "http" or not in_usd or server.model is None:
         return
     if find_price(account.terms.prices, server.model) is None:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from pytest_harbor.episode.result import EpisodeResult, GrantRecord, StepResult
 from pytest_harbor.report.episodes import tokens_of
+from pytest_harbor.report.parties import party_items
 from pytest_harbor.report.text import count, decimal, duration, money, number_of, reward
 from pytest_harbor.report.transcript import Transcript, is_call_of
 
@@ -112,7 +113,9 @@ def _calls(step: StepResult, chat: Transcript | None, asked: int | None) -> Iter
 
 
 def granted_calls(step: StepResult, chat: Transcript | None) -> dict[str, int]:
-    """Calls of each granted tool, by whoever ran the agent, else by its transcript."""
+    """Calls of each granted tool, by the gateway, else by who ran the agent or its transcript."""
+    if any(grant.calls is not None for grant in step.grants):
+        return {tool: n for grant in step.grants for tool, n in (grant.calls or {}).items()}
     counted = step.turn.extra.get("mcp_calls") if step.turn else None
     if isinstance(counted, dict):
         return {str(tool): n for tool, n in counted.items() if isinstance(n, int)}
@@ -142,6 +145,9 @@ def step_facts(step: StepResult, chat: Transcript | None) -> Iterator[Fact]:
         yield Fact(
             "Copied", f"{number_of(chat.copied, 'message')} from an earlier session, left out"
         )
+    called = {party: each for party, each in step.parties.items() if each.calls}
+    if called:
+        yield Fact("Model calls", items=party_items(called))
     yield from _grade_facts(step)
     for grant in step.grants:
         yield Fact(f"MCP {grant.name}", _grant(grant))
@@ -205,7 +211,18 @@ def _grant(grant: GrantRecord) -> str:
     seen = {True: "answered", False: "did not answer", None: "not tried"}[grant.reachable]
     tools = f"; tools: {', '.join(grant.tools)}" if grant.tools else ""
     note = f"; {grant.note}" if grant.note else ""
-    return f"{grant.mode}, {seen}{tools}{note}"
+    return f"{grant.mode}, {seen}{tools}{_called(grant)}{note}"
+
+
+def _called(grant: GrantRecord) -> str:
+    """What the agent did with it, where its calls were counted."""
+    if grant.calls is None:
+        return ""
+    number = sum(grant.calls.values())
+    if not number:
+        return "; never called"
+    errors = f", {number_of(grant.errors, 'error')}" if grant.errors else ""
+    return f"; {number_of(number, 'call')}{errors}, waited {duration(grant.wait_seconds)}"
 
 
 def episode_facts(result: EpisodeResult) -> Iterator[Fact]:
@@ -223,6 +240,8 @@ def episode_facts(result: EpisodeResult) -> Iterator[Fact]:
         yield Fact("Reward", f"{ours}; by Harbor's rules {theirs}")
     if result.tokens is not None:
         yield Fact("Tokens", f"{result.tokens:,}")
+    if result.parties:
+        yield Fact("Model calls", items=party_items(result.parties))
     if result.task_digest:
         yield Fact("Task digest", result.task_digest, code=True)
     if result.images:

@@ -63,6 +63,8 @@ class Identity:
     agent_versions: tuple[str, ...]
     tasks: Mapping[str, TaskIdentity]
     """By the task's path."""
+    models: Mapping[str, tuple[str, ...]]
+    """By party, the models that answered."""
     recipe: tuple[Setting, ...]
     differences: tuple[Difference, ...]
 
@@ -71,20 +73,42 @@ def identity(results: Iterable[EpisodeResult]) -> Identity:
     """The identity of a group: episodes of one agent, model and dataset."""
     every = sorted(results, key=lambda each: each.key)
     versions = Counter(each.agent.version for each in every if each.agent and each.agent.version)
+    models = _models(every)
     by_task: dict[str, list[EpisodeResult]] = {}
     for each in every:
         by_task.setdefault(each.task_path, []).append(each)
     differences = [
         *_difference("agent version", "", versions),
+        *(found for party, seen in models.items() for found in _served(party, seen)),
         *(found for path, members in by_task.items() for found in _changes(path, members)),
         *_recipe_differences(every),
     ]
     return Identity(
         agent_versions=tuple(sorted(versions)),
         tasks={path: _task(members) for path, members in by_task.items()},
+        models={party: tuple(seen) for party, seen in models.items()},
         recipe=tuple(_settings(every)),
         differences=tuple(differences),
     )
+
+
+def _models(results: Sequence[EpisodeResult]) -> dict[str, Counter[str]]:
+    """By party, each model that answered it with the number of episodes."""
+    parties = sorted({party for each in results for party in each.parties})
+    return {
+        party: Counter(
+            model
+            for each in results
+            if party in each.parties
+            for model in each.parties[party].models
+        )
+        for party in parties
+    }
+
+
+def _served(party: str, seen: Counter[str]) -> Iterator[Difference]:
+    """Another model played the party in some episodes."""
+    yield from _difference(f"model of {party}", "", seen)
 
 
 def _task(members: Sequence[EpisodeResult]) -> TaskIdentity:

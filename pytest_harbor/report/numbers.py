@@ -190,6 +190,7 @@ def _plain_part(part: Part) -> dict[str, Any]:
         "cost_usd": sums.cost_usd,
         "cost_known": sums.cost_known,
         "tokens": sums.tokens,
+        "parties": {party: asdict(each) for party, each in sums.parties.items()},
         "user_calls": asdict(part.calls) if part.calls is not None else None,
     }
 

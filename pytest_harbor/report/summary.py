@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.episode.result import EpisodeResult, Verdict
 from pytest_harbor.report.episodes import is_valid, verdict_of
+from pytest_harbor.report.parties import PartySums, party_sums
 from pytest_harbor.report.text import clean, duration, fit, money, reward, width
 
 
@@ -39,6 +40,8 @@ class Totals:
     tokens: int | None = None
     cost_known: int = 0
     """How many episodes the cost is known of."""
+    parties: dict[str, PartySums] = field(default_factory=dict)
+    """Model calls by party; ``cost_usd`` and ``tokens`` above are the agent's alone."""
 
     @property
     def resolve_rate(self) -> float | None:
@@ -72,6 +75,7 @@ def totals(results: Iterable[EpisodeResult]) -> Totals:
         cost_usd=math.fsum(costs) if costs else None,
         tokens=sum(tokens) if tokens else None,
         cost_known=len(costs),
+        parties=party_sums(every),
     )
 
 
@@ -193,4 +197,12 @@ def render_totals(sums: Totals) -> list[str]:
         spent.append(f"{money(sums.cost_usd)}{known}")
     if sums.tokens is not None:
         spent.append(f"{sums.tokens:,} tokens")
-    return [*lines, ", ".join(spent)]
+    return [*lines, ", ".join(spent), *_parties(sums)]
+
+
+def _parties(sums: Totals) -> list[str]:
+    """The split of what model calls took, where there was more than an agent."""
+    if not set(sums.parties) - {"agent"}:
+        return []
+    split = "; ".join(f"{party} {each}" for party, each in sums.parties.items())
+    return [clean(f"model calls: {split}")]

@@ -7,6 +7,8 @@ list in its long form. What the task's file says stays, unless two episodes woul
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -259,6 +261,50 @@ def number_networks(document: Document, subnets: Mapping[str, str]) -> None:
         document["networks"][key] = (document["networks"][key] or {}) | {
             "ipam": {"config": [{"subnet": subnet}]}
         }
+
+
+def host_addresses(document: Document) -> dict[str, str]:
+    """By service, the address at which it reaches this host: that of one of its own bridges.
+
+    Networks have their subnets by now. Services without such a bridge are left out.
+    """
+    found = ((name, _host_address(document, name)) for name in document["services"])
+    return {name: address for name, address in found if address is not None}
+
+
+def _host_address(document: Document, service: str) -> str | None:
+    definition = document["services"].get(service) or {}
+    mode = str(definition.get("network_mode") or "")
+    if mode == "host":
+        return "127.0.0.1"
+    if mode.startswith("service:"):
+        return _host_address(document, mode.removeprefix("service:"))
+    networks = document.get("networks") or {}
+    bridges = (networks.get(key) or {} for key in definition.get("networks") or ())
+    return next((address for bridge in bridges if (address := _gateway(bridge))), None)
+
+
+def _gateway(network: Document) -> str | None:
+    """The address that the engine gives to the host's end of a bridge."""
+    if network.get("external") or network.get("driver") not in (None, "", "bridge"):
+        return None
+    for config in (network.get("ipam") or {}).get("config") or ():
+        with contextlib.suppress(ValueError):
+            if config.get("gateway"):
+                return str(ipaddress.IPv4Address(config["gateway"]))
+            return str(ipaddress.IPv4Network(config.get("subnet", ""), strict=False)[1])
+    return None
+
+
+def with_strings(data: Any, found: Mapping[str, str]) -> Any:
+    """Document data in which each text has the new in place of the old."""
+    if isinstance(data, str):
+        for old, new in found.items():
+            data = data.replace(old, new)
+        return data
+    if isinstance(data, dict):
+        return {key: with_strings(value, found) for key, value in data.items()}
+    return [with_strings(each, found) for each in data] if isinstance(data, list) else data
 
 
 def pin_images(document: Document, images: Mapping[str, str]) -> None:

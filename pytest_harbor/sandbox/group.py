@@ -7,12 +7,13 @@ What runs inside the containers is :mod:`~pytest_harbor.sandbox.container`'s bus
 from __future__ import annotations
 
 import functools
+import json
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pytest_harbor.errors import SandboxError, TaskError
 from pytest_harbor.sandbox import documents, janitor, readiness
@@ -36,6 +37,23 @@ _TAIL: Final = 30
 _LOG_LINES: Final = 2000
 _OTHER_SUBNETS: Final = 4
 _TIDY_SECONDS: Final = 30.0
+
+
+class HostDoor(Protocol):
+    """Something on this host that containers find at the address of their own bridge.
+
+    Where it will be is not known before the group has its subnet, so values hold placeholders.
+    """
+
+    @property
+    def mark(self) -> str:
+        """What every placeholder holds."""
+
+    def listen(self, address: str) -> Mapping[str, str]:
+        """Be there at an address, which need not exist yet; what to write for each placeholder."""
+
+    def unlisten(self) -> None:
+        """Be nowhere: the addresses will not come to be."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,8 @@ class GroupSpec:
     """How many images may be built at once on this host."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Further labels for everything that is created."""
+    door: HostDoor | None = None
+    """What containers may reach on this host, if anything."""
 
 
 class Group:
@@ -78,6 +98,8 @@ class Group:
         """Image id of every service (B78)."""
         self.warnings: tuple[str, ...] = ()
         """What the operator should know about the task's file."""
+        self.host_address: str | None = None
+        """Where ``main`` reaches this host, if the spec has a door and main can."""
         self._engine = engine
         self._owner = owner
         self._state = State.of(engine.environment)
@@ -329,13 +351,16 @@ class Group:
             ):
                 documents.number_networks(document, chosen)
                 file = folder / "compose.json"
-                write_json(file, document)
-                done = self._compose.up(self.project, place, file, self.spec.variables, deadline)
+                addressed, variables = self._addressed(document)
+                write_json(file, addressed)
+                done = self._compose.up(self.project, place, file, variables, deadline)
                 if done.code == 0:
                     return
                 if not is_clash(done.stderr) or not chosen:
                     self._explain(done)
                 subnets.refuse(chosen.values(), deadline)
+                if self.spec.door is not None:
+                    self.spec.door.unlisten()
                 janitor.remove_project(self._engine, self.project, deadline)
                 if attempt == 0:
                     janitor.sweep_dead_owners(self._engine)
@@ -346,6 +371,30 @@ class Group:
                         "Remove what earlier runs left with 'pytest --harbor-clean', other "
                         "networks with 'docker network prune'."
                     )
+
+    def _addressed(self, document: Document) -> tuple[Document, Mapping[str, str]]:
+        """The document and variables with the door's addresses; a service sees its own bridge's."""
+        door = self.spec.door
+        if door is None:
+            return document, self.spec.variables
+        if not self._engine.facts.is_local:
+            raise SandboxError(
+                "Containers of an engine on another machine cannot reach the model gateway of "
+                "this one: name no model_server in the recipe, or use an engine here."
+            )
+        places = documents.host_addresses(document)
+        self.host_address = places.get("main")
+        seen = {place: door.listen(place) for place in _needed(document, places, door.mark)}
+        services = {
+            name: documents.with_strings(service, seen.get(places.get(name, ""), {}))
+            for name, service in document["services"].items()
+        }
+        for_main = seen.get(self.host_address or "", {})
+        settled = documents.with_strings({**document, "services": {}}, for_main)
+        return (
+            {**settled, "services": services},
+            documents.with_strings(dict(self.spec.variables), for_main),
+        )
 
     def _explain(self, done: Completed) -> None:
         """Raise what ``up`` failed of: a service's own end, rather than Compose's word for it."""
@@ -415,6 +464,21 @@ class Group:
             if text := printed.decode("utf-8", "replace").strip():
                 parts.append(f"The last lines of {state.service}:\n{text}")
         return "\n".join(parts)
+
+
+def _needed(document: Document, places: Mapping[str, str], mark: str) -> tuple[str, ...]:
+    """The addresses at which the door is needed: main's, and those of services that name it.
+
+    Raises:
+        TaskError: such a service has no way to this host.
+    """
+    naming = [name for name, each in document["services"].items() if mark in json.dumps(each)]
+    if lost := [name for name in naming if name not in places]:
+        raise TaskError(
+            f"{', '.join(lost)}: no way to the model gateway on this host: expected a bridge "
+            "network of the Compose file's own, or network_mode: host."
+        )
+    return tuple(dict.fromkeys(places[name] for name in ("main", *naming) if name in places))
 
 
 def _where(name: str, files: Iterable[Path]) -> str:

@@ -37,6 +37,8 @@ class Seen:
     tools: tuple[str, ...] = ()
     trouble: str = ""
     note: str = ""
+    from_host: bool = False
+    """Whether this host can use it, too, and so pass on what the agent asks of it."""
 
 
 def make_grants(
@@ -65,6 +67,11 @@ def make_grants(
         )
         for server in servers
     )
+
+
+def is_relayable(grant: Grant) -> bool:
+    """Whether somebody else than the agent could talk to the server in its place."""
+    return grant.url is not None and not _is_loopback(urlsplit(grant.url).hostname or "")
 
 
 def url_variables(grants: Iterable[Grant]) -> dict[str, str]:
@@ -140,15 +147,15 @@ def _try(grant: Grant, group: Group, main: Container, deadline: Deadline) -> See
             shake_hands(grant, from_host, deadline)
         except HarborError as error:
             return Seen(grant, hello.tools, note=f"reached from main, but not from here: {error}")
-    return Seen(grant, hello.tools)
+    return Seen(grant, hello.tools, from_host=from_host is not None)
 
 
 def address_from_host(url: str, group: Group) -> str | None:
     """The URL by which this host reaches what main reaches as ``url``; None where it cannot."""
     parts = urlsplit(url)
     name = parts.hostname or ""
-    if name == "localhost" or name.startswith("127.") or name == "::1":
-        return None  # main's own loopback, which nobody else can see
+    if _is_loopback(name):
+        return None  # main's own, which nobody else can see
     if name not in group.services:
         return url
     address = group.address(name)
@@ -156,6 +163,10 @@ def address_from_host(url: str, group: Group) -> str | None:
         return None
     place = address if parts.port is None else f"{address}:{parts.port}"
     return urlunsplit(parts._replace(netloc=place))
+
+
+def _is_loopback(name: str) -> bool:
+    return name == "localhost" or name.startswith("127.") or name == "::1"
 
 
 def _wait_for_listener(url: str, shown: str, deadline: Deadline) -> None:

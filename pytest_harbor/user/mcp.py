@@ -13,26 +13,15 @@ from typing import TYPE_CHECKING, Any
 from pytest_harbor.agents.base import Grant
 from pytest_harbor.errors import UserError
 from pytest_harbor.sandbox.container import Container
+from pytest_harbor.sandbox.from_inside import (
+    NoClientError,
+    UnreachableError,
+    request_from_inside,
+)
 from pytest_harbor.task.timeouts import Deadline
 
 if TYPE_CHECKING:
     import httpx2
-
-_FROM_INSIDE = """
-if [ -n "${BASH_VERSION:-}" ]; then
-    exec 3<>"/dev/tcp/$MCP_HOST/$MCP_PORT" && printf '%s' "$MCP_REQUEST" >&3 && cat <&3
-elif command -v python3 >/dev/null; then
-    exec python3 -c 'import os, socket, sys
-place = socket.create_connection((os.environ["MCP_HOST"], int(os.environ["MCP_PORT"])))
-place.sendall(os.environ["MCP_REQUEST"].encode("latin-1"))
-for block in iter(lambda: place.recv(65536), b""): sys.stdout.buffer.write(block)'
-elif command -v nc >/dev/null; then
-    printf '%s' "$MCP_REQUEST" | nc "$MCP_HOST" "$MCP_PORT"
-else
-    exit 127
-fi
-"""
-_NO_CLIENT = 127
 
 
 @dataclass(frozen=True)
@@ -126,24 +115,14 @@ def _inside(container: Container, deadline: Deadline) -> httpx2.AsyncBaseTranspo
             return _parse(raw, request)
 
     def _ask(container: Container, request: httpx2.Request, deadline: Deadline) -> bytes:
-        ran = container.run(
-            _FROM_INSIDE,
-            env={
-                "MCP_HOST": request.url.host,
-                "MCP_PORT": str(request.url.port or 80),
-                "MCP_REQUEST": _raw(request),
-            },
-            deadline=deadline,
-        )
-        if ran.exit_code == _NO_CLIENT:
-            raise UserError("main has neither bash, python3 nor nc to reach an MCP server with")
-        if ran.exit_code != 0 or not ran.output.startswith(b"HTTP/"):
-            said = ran.output.decode("utf-8", "replace").strip().splitlines()
-            raise UserError(
-                f"{request.url} cannot be reached from inside main"
-                + (f": {said[-1]}" if said else "")
-            )
-        return ran.output
+        host, port = request.url.host, request.url.port or 80
+        try:
+            return request_from_inside(container, host, port, _raw(request), deadline)
+        except NoClientError as error:
+            raise UserError(str(error)) from None
+        except UnreachableError as error:
+            said = f": {error}" if str(error) else ""
+            raise UserError(f"{request.url} cannot be reached from inside main{said}") from None
 
     def _parse(raw: bytes, request: httpx2.Request) -> httpx2.Response:
         connection = h11.Connection(h11.CLIENT)

@@ -9,6 +9,7 @@ from page_tools import episodes, packed, read_page
 from sample_job import START, episode, interval, step, write
 
 from pytest_harbor.episode.result import GradeRecord, GrantRecord, TurnRecord
+from pytest_harbor.report.facts import step_facts
 from pytest_harbor.report.html import write_report
 
 GRANT = GrantRecord(name="user-server", mode="required", reachable=True, tools=("ask_user",))
@@ -62,3 +63,26 @@ def test_b90_the_users_own_log_counts_for_any_agent(tmp_path: Path) -> None:
 
 def test_b90_what_nobody_counted_is_not_called_zero(tmp_path: Path) -> None:
     assert chips(tmp_path, turn()) == [""]
+
+
+def test_b90_what_passed_the_gateway_counts_before_all_else(tmp_path: Path) -> None:
+    call = {"tool_call_id": "1", "function_name": "mcp__user-server__ask_user", "arguments": {}}
+    claimed = {"steps": [{"source": "agent", "message": "", "tool_calls": [call]}] * 9}
+    counted = GRANT.model_copy(update={"calls": {"ask_user": 2}, "errors": 1, "wait_seconds": 3.25})
+    alone = GRANT.model_copy(update={"calls": {"ask_user": 0}})
+    steps = [
+        step(f"s{n}", n, turn=turn(trajectory="a.json"), grants=(grant,))
+        for n, grant in enumerate((counted, alone))
+    ]
+    result = episode(steps=steps)
+    write(tmp_path, result, {"a.json": json.dumps(claimed)})
+    write_report(tmp_path, tmp_path / "r.html", [result])
+    [row] = episodes(read_page(tmp_path / "r.html"))
+    chips = [each.text for each in row.all("span", class_="chip")]
+    assert chips == ["ask_user: 2 calls", "ask_user: 0 calls"]
+    facts = [list(step_facts(each, None))[-1].text for each in steps]
+    answered = "required, answered; tools: ask_user"
+    assert facts == [
+        f"{answered}; 2 calls, 1 error, waited 3.2 s",
+        f"{answered}; never called",
+    ]

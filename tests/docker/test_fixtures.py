@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from episodes import GIVES_0, GIVES_1, USER, USER_FILES, Part, many_steps, one_step
 from junit_tools import cases
+from models import KEY, MODEL, Upstream
 
 
 @pytest.fixture
@@ -304,3 +305,100 @@ def test_own_tests_use_the_fixtures(pytester: pytest.Pytester, dataset: Path) ->
         "test_of_nothing": "error",
         "test_without_a_mark": "error",
     }
+
+
+RECIPE = """
+model_servers:
+  policy: {{base_url: "{url}", key: {{env: UPSTREAM_KEY}}, model: real-1}}
+prices:
+  real-1: {{input: 10, output: 100}}
+agent:
+  env: {{POLICY: {{model_server: policy}}}}
+"""
+WATCHED = """
+import os, subprocess, sys, threading
+import pytest
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+
+@pytest.fixture
+def harbor_compose(harbor_compose):
+    group = harbor_compose.group
+    ids = [group.container_id(name) for name in group.services]
+    with open(f"seen-{WORKER}", "a") as file:
+        file.write(subprocess.check_output(["docker", "inspect", *ids], text=True))
+        file.write(subprocess.check_output(["ps", "axww"], text=True))
+    yield harbor_compose
+
+def pytest_unconfigure():
+    left = [thread.name for thread in threading.enumerate()]
+    with open(f"left-{WORKER}", "w") as file:
+        print("pytest_harbor.gateway" in sys.modules, *left, file=file)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "n2"])
+def test_a_key_reaches_the_model_server_and_nothing_else(
+    workers: tuple[str, ...],
+    pytester: pytest.Pytester,
+    dataset: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ask = MODEL + 'model "$POLICY" hello | grep -q "hello from upstream"; env > /logs/agent/env'
+    for name in ("one", "two"):
+        put(one_step(dataset, solve=ask), name)
+    monkeypatch.setenv("UPSTREAM_KEY", KEY)
+    pytester.makeconftest(WATCHED)
+    pytester.makeini("[pytest]\nfilterwarnings = error\n")
+    with Upstream() as upstream:
+        (dataset / "harbor.yaml").write_text(RECIPE.format(url=upstream.url))
+        done = run(pytester, "ds", "--harbor-record", "tapes", *workers)
+        assert len(upstream.got) == 2
+    done.assert_outcomes(passed=2)
+    for result in results(pytester).values():
+        assert result["parties"]["agent"]["calls"] == 1
+        assert result["cost_usd"] == result["steps"][0]["turn"]["cost_usd"] == 0.003
+        assert result["tokens"] == 120
+    costs = [case.properties["harbor.cost_usd"] for case in cases(pytester.path / "junit.xml")]
+    assert costs == ["0.003", "0.003"]
+
+    assert len(list(pytester.path.glob("tapes/*/agent.jsonl"))) == 2
+    files = [path for path in pytester.path.rglob("*") if path.is_file()]
+    assert {"junit.xml", "report.html", "agent.jsonl", "result.json"} <= {p.name for p in files}
+    for path in files:
+        assert KEY.encode() not in path.read_bytes(), path
+    assert KEY not in done.stdout.str() + done.stderr.str()
+    for path in pytester.path.glob("left-*"):
+        imported, *threads = path.read_text().split()
+        assert imported == "True" or path.name == "left-main"
+        assert "pytest-harbor-gateway" not in threads
+
+    # and the same again from the record, with neither key nor server
+    monkeypatch.delenv("UPSTREAM_KEY")
+    again = run(pytester, "ds", "--harbor-replay", "tapes", *workers)
+    again.assert_outcomes(passed=2)
+
+
+def test_no_gateway_is_made_where_no_recipe_asks_for_one(
+    pytester: pytest.Pytester, dataset: Path
+) -> None:
+    put(one_step(dataset), "one")
+    pytester.makeconftest(WATCHED)
+    run(pytester, "ds").assert_outcomes(passed=1)
+    assert (pytester.path / "left-main").read_text().split() == ["False", "MainThread"]
+
+
+def test_the_gateway_can_be_a_users_own(pytester: pytest.Pytester, dataset: Path) -> None:
+    ask = MODEL + 'model "$POLICY" hello | grep -q "hello from upstream"'
+    put(one_step(dataset, solve=ask), "one")
+    pytester.makeconftest(
+        "import pytest\n"
+        "from pytest_harbor.gateway import Gateway\n"
+        "@pytest.fixture(scope='session')\n"
+        "def harbor_gateway():\n"
+        f"    with Gateway(environment={{'UPSTREAM_KEY': {KEY!r}}}) as gateway:\n"
+        "        yield gateway\n"
+    )
+    with Upstream() as upstream:
+        (dataset / "harbor.yaml").write_text(RECIPE.format(url=upstream.url))
+        run(pytester, "ds").assert_outcomes(passed=1)

@@ -6,9 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
+from fake_compose import wrapped_compose
 from groups import IMAGE, a_group, a_spec, an_engine, an_owner, environment, inside, soon
 
 from pytest_harbor.errors import ImageError, SandboxError, TaskError
+from pytest_harbor.sandbox.engine import Engine
 from pytest_harbor.sandbox.group import Group
 from pytest_harbor.task.timeouts import Deadline
 
@@ -240,3 +242,78 @@ secrets: {{token: {{file: ./token}}}}
             assert words in said
         assert len(group._list()) == 4
         assert (group.address("many") or "").startswith("10.21")
+
+
+class Door:
+    """Stands at the addresses that it is told, and hands out where it would be."""
+
+    mark = ".door.invalid"
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def listen(self, address: str) -> dict[str, str]:
+        self.told.append(address)
+        return {"http://a.door.invalid": f"http://{address}:1/a"}
+
+    def unlisten(self) -> None:
+        self.told.append("nowhere")
+
+
+DOOR = """
+services:
+  main: {image: "debian:bookworm-slim", environment: {URL: "${URL}/v1"}}
+  side:
+    image: debian:bookworm-slim
+    command: sleep infinity
+    init: true
+    networks: [inner]
+    environment: {URL: "${URL}"}
+  quiet: {image: "debian:bookworm-slim", command: sleep infinity, init: true, networks: [third]}
+networks: {inner: {internal: true}, third: {}}
+"""
+
+
+def test_a_door_is_where_each_service_that_names_it_sees_this_host(tmp_path: Path) -> None:
+    door = Door()
+    spec = a_spec(
+        environment(tmp_path, DOOR), variables={"URL": "http://a.door.invalid"}, door=door
+    )
+    with a_group(spec) as group:
+        main, side = (group.container(name) for name in ("main", "side"))
+        networks = {
+            name: next(iter(container.facts["NetworkSettings"]["Networks"].values()))
+            for name, container in (("main", main), ("side", side))
+        }
+        address = networks["main"]["Gateway"]
+        assert group.host_address == address
+        assert main.image_env["URL"] == f"http://{address}:1/a/v1"
+        inner = side.image_env["URL"].removeprefix("http://").removesuffix(":1/a")
+        assert inner.rpartition(".")[0] == networks["side"]["IPAddress"].rpartition(".")[0]
+        assert door.told == [address, inner]
+
+
+def test_a_door_moves_when_the_engine_refuses_the_subnet(tmp_path: Path) -> None:
+    refuse = (
+        f"if [ $word = up ] && [ ! -e {tmp_path}/once ]; then touch {tmp_path}/once; "
+        "echo 'Pool overlaps with other one on this address space' >&2; exit 1; fi"
+    )
+    door, engine = Door(), Engine(wrapped_compose(tmp_path, refuse))
+    spec = a_spec(docker_image=IMAGE, door=door)
+    group = Group(engine, spec, an_owner())
+    try:
+        group.start(soon())
+        first, nowhere, second = door.told
+        assert nowhere == "nowhere"
+        assert first != second == group.host_address
+    finally:
+        group.close(soon())
+        engine.close()
+
+
+def test_a_service_without_a_way_to_this_host_is_named(tmp_path: Path) -> None:
+    lonely = DOOR.replace("networks: [inner]", "network_mode: none")
+    place = environment(tmp_path, lonely)
+    spec = a_spec(place, variables={"URL": "http://a.door.invalid"}, door=Door())
+    with pytest.raises(TaskError, match="side: no way to the model gateway"), a_group(spec):
+        pass

@@ -69,6 +69,12 @@ def test_a_recipe_file_stands_in_for_those_of_the_datasets(pytester: pytest.Pyte
         (("-o", "harbor_attempts=-1"), {}, "harbor_attempts in tox.ini: must be 1 or more"),
         (("-o", "harbor_attempts=two"), {}, "*harbor_attempts*two*"),
         (("--harbor-recipe=no.yaml",), {}, "--harbor-recipe: there is no recipe file */no.yaml"),
+        (("--harbor-replay=no",), {}, "--harbor-replay: nothing was recorded in */no"),
+        (
+            ("--harbor-replay=.",),
+            {"RECORD": "r"},
+            "--harbor-replay and PYTEST_HARBOR_RECORD: record",
+        ),
         ((), {"ATTEMPTS": "two"}, "PYTEST_HARBOR_ATTEMPTS: a number is expected, not 'two'"),
         ((), {"KEEP": "maybe"}, "PYTEST_HARBOR_KEEP: yes or no is expected, not 'maybe'"),
         ((), {"AGNET": "nop"}, "* PYTEST_HARBOR_AGNET is not known; did you mean *HARBOR_AGENT[?]"),

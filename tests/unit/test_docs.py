@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.options import SETTINGS
+from pytest_harbor.recipe_keys import NAMED_TABLES
 from pytest_harbor.settings import known_keys
 
 ROOT = Path(__file__).parents[2]
@@ -23,10 +24,15 @@ def test_every_option_is_told_and_no_other() -> None:
 
 
 def test_every_recipe_key_is_told() -> None:
-    told = set(re.findall(r"^\| `([a-z_.<>*]+)`", DOCS["recipe.md"], re.MULTILINE))
-    for key in known_keys():
+    rows = re.findall(r"^\| `([a-z_.<>*]+)`(, `(\.[a-z]+)`)?", DOCS["recipe.md"], re.MULTILINE)
+    told = {key for key, _, _ in rows}
+    told |= {key.rpartition(".")[0] + further for key, _, further in rows if further}
+    for key in known_keys() - set(NAMED_TABLES):
         phase = re.sub(r"^timeouts\.(start|setup|agent|verifier)\.", "timeouts.<phase>.", key)
         assert phase in told, key
+    assert {key for key in told if not key.endswith("*")} <= {
+        re.sub(r"^timeouts\.agent\.", "timeouts.<phase>.", key) for key in known_keys()
+    }
 
 
 def test_every_outcome_is_told_with_its_meaning() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_harbor.errors import RecipeError
 from pytest_harbor.recipe import Layer, make_recipe, read_layer, recipe_files
-from pytest_harbor.settings import FromHost
+from pytest_harbor.settings import FromHost, FromModelServer
 
 
 def written(path: Path, text: str) -> Path:
@@ -61,6 +61,22 @@ def test_a_dataset_elsewhere_has_its_own_recipe_only(tmp_path: Path) -> None:
         ({"task_mcp_grants": "maybe"}, "'off', 'optional' or 'required', got 'maybe'"),
         ({"count_as_zero": ["failed"]}, "here:1: count_as_zero"),
         ({"compose_variables__X": {"evn": "Y"}}, "here:1: compose_variables.X"),
+        ({"compose_variables__X": {"model_sevrer": "Y"}}, "here:1: compose_variables.X"),
+        (
+            {"model_servers__judge__base_ulr": "x"},
+            "unknown recipe key model_servers.judge.base_ulr; "
+            "did you mean model_servers.judge.base_url?",
+        ),
+        ({"model_servers__judge": "x"}, "it is a table; set model_servers.judge.auth, model_ser"),
+        (
+            {"model_servers__judge__key": "sk-1"},
+            "here:1: model_servers.judge.key: write {env: NAME}",
+        ),
+        ({"model_servers__a judge__model": "x"}, "here:1: model_servers.a judge"),
+        ({"prices__gpt-5.5__inptu": 1.0}, "did you mean prices.gpt-5.5.input?"),
+        ({"prices__gpt-5.5__input": -1.0}, "here:1: prices.gpt-5.5.input"),
+        ({"budget__episode__usd": 0.0}, "here:1: budget.episode.usd"),
+        ({"budget__epsiode__usd": 1.0}, "did you mean budget.episode.usd?"),
     ],
 )
 def test_mistakes_name_the_key_and_the_place(values: dict[str, object], said: str) -> None:
@@ -111,3 +127,67 @@ def test_values_that_may_be_secret_are_not_shown() -> None:
     assert "canary" not in str(shown)
     assert shown["compose_variables.B"] == {"env": "HOST_B"}
     assert shown["agent.env.TOKEN"] == "***"
+
+
+@pytest.mark.parametrize(
+    "key", ["model_servers__a__key", "agent__env__KEY", "compose_variables__K"]
+)
+def test_a_secret_in_the_wrong_place_is_not_shown(key: str) -> None:
+    with pytest.raises(RecipeError) as error:
+        make_recipe([layer(**{key: ["canary-6"]})])
+    assert "canary" not in str(error.value)
+
+
+SERVERS = """
+model_servers:
+  user_model:
+    base_url: https://models.example/v1
+    key: {env: USER_KEY}
+    extra_body: {reasoning: {effort: high}}
+    headers: {x-team: canary-4, authorization: {env: USER_KEY}}
+  judge: {provider: script, rules: rules/judge.yaml}
+prices:
+  gpt-5.5: {input: 1, output: 10.5}
+  openai/gpt-5.5-mini:
+    input: 0.1
+    output: 1
+budget:
+  episode: {usd: 5}
+  run: {tokens: 1000000}
+compose_variables:
+  LITELLM_BASE_URL: {model_server: user_model}
+agent:
+  env: {PLAIN: canary-5, MODEL_URL: {model_server: judge}}
+"""
+
+
+def test_tables_whose_names_are_the_operators(tmp_path: Path) -> None:
+    path = written(tmp_path / "set" / "harbor.yaml", SERVERS)
+    nearer = layer(model_servers__user_model__model="small", **{"prices__gpt-5.5__output": 9.0})
+    recipe = make_recipe([read_layer(path, shown="harbor.yaml"), nearer])
+    user, judge = recipe.model_servers["user_model"], recipe.model_servers["judge"]
+    assert (user.base_url, user.model) == ("https://models.example/v1", "small")
+    assert user.extra_body == {"reasoning": {"effort": "high"}}
+    assert judge.rules == str(tmp_path / "set" / "rules" / "judge.yaml")
+    price = recipe.prices["gpt-5.5"]
+    assert (price.input, price.output, price.cached) == (1, 9, None)
+    assert recipe.prices["openai/gpt-5.5-mini"].output == 1
+    assert (recipe.budget.episode.usd, recipe.budget.run.tokens) == (5, 1_000_000)
+    assert recipe.compose_variables == {
+        "LITELLM_BASE_URL": FromModelServer(model_server="user_model")
+    }
+
+    rows = {key: (value, source) for key, value, source in recipe.rows()}
+    assert "canary" not in str(rows)
+    assert rows["model_servers.user_model.model"] == ("small", "here:1")
+    assert rows["model_servers.user_model.base_url"][1] == "harbor.yaml:4"
+    assert rows["model_servers.user_model.headers"][0] == {
+        "x-team": "***",
+        "authorization": {"env": "USER_KEY"},
+    }
+    assert rows["model_servers.user_model.key"][0] == {"env": "USER_KEY"}
+    assert rows["prices.gpt-5.5.output"] == (9.0, "here:1")
+    assert rows["prices.gpt-5.5.input"][1] == "harbor.yaml:10"
+    assert rows["agent.env.MODEL_URL"][0] == {"model_server": "judge"}
+    assert rows["budget.episode.usd"] == (5.0, "harbor.yaml:15")
+    assert "model_servers.judge.base_url" not in rows

@@ -116,6 +116,7 @@ def test_the_files_keys(document: dict[str, Any]) -> None:
         "cost_usd",
         "cost_known",
         "tokens",
+        "parties",
         "user_calls",
     ]
     group = ["agent", "model", "dataset", *part, "thresholds", "attempts", "identity"]

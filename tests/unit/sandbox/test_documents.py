@@ -33,6 +33,43 @@ def settled(main: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
     return result
 
 
+NETWORKS = {
+    "default": {"ipam": {"config": [{"subnet": "10.213.0.16/28"}]}},
+    "inner": {"internal": True, "ipam": {"config": [{"subnet": "10.213.0.32/28"}]}},
+    "fixed": {"ipam": {"config": [{"subnet": "10.9.0.0/24", "gateway": "10.9.0.254"}]}},
+    "six": {"ipam": {"config": [{"subnet": "fd00::/64"}, {"subnet": "10.8.0.0/24"}]}},
+    "elsewhere": {"external": True, "name": "elsewhere"},
+    "overlay": {"driver": "overlay", "ipam": {"config": [{"subnet": "10.7.0.0/24"}]}},
+    "open": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("service", "address"),
+    [
+        ({"networks": {"default": None}}, "10.213.0.17"),
+        ({"networks": {"inner": None}}, "10.213.0.33"),
+        ({"networks": {"fixed": None}}, "10.9.0.254"),
+        ({"networks": {"six": None}}, "10.8.0.1"),
+        ({"networks": {"elsewhere": None, "inner": None}}, "10.213.0.33"),
+        ({"networks": {"overlay": None, "open": None}}, None),
+        ({"network_mode": "host"}, "127.0.0.1"),
+        ({"network_mode": "none"}, None),
+        ({"network_mode": "service:main"}, "10.213.0.17"),
+    ],
+)
+def test_where_a_service_reaches_this_host(service: dict[str, Any], address: str | None) -> None:
+    made = document(side=service) | {"networks": NETWORKS}
+    assert docs.host_addresses(made).get("side") == address
+
+
+def test_texts_are_changed_wherever_they_stand_and_nothing_else() -> None:
+    made = {"a": ["x old", 3, None, {"old": "old/old"}], "b": True}
+    changed = docs.with_strings(made, {"old": "new"})
+    assert changed == {"a": ["x new", 3, None, {"old": "new/new"}], "b": True}
+    assert made["a"][0] == "x old"  # type: ignore[index]
+
+
 def test_base_names_what_there_is() -> None:
     main = docs.base("im$age", None)["services"]["main"]
     assert main == {"command": docs.KEEP_ALIVE, "image": "im$$age"}

@@ -1,0 +1,137 @@
+"""The recipe's model servers as the gateway knows them, and how variables refer to one.
+
+Where a container finds a server is known when the group's network is; until then a placeholder
+stands for the address, the same in every run.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_harbor.errors import RecipeError
+from pytest_harbor.settings import FromHost, FromModelServer, Recipe, Value
+
+if TYPE_CHECKING:
+    from pytest_harbor.gateway import ModelServer, Terms
+
+MARK: Final = ".model-server.pytest-harbor.invalid"
+"""What every placeholder holds."""
+_PARTIES: Final = {"policy": "agent", "user_model": "user"}
+_REPLAYED: Final = "http://replayed.invalid"
+
+
+def placeholder(name: str) -> str:
+    """What stands for a server's address until it is known; no other's beginning."""
+    return f"http://{name}{MARK}"
+
+
+def party_of(name: str) -> str:
+    """Whose calls those to a server are."""
+    return _PARTIES.get(name, name)
+
+
+def settle(
+    values: Mapping[str, Value], table: str, recipe: Recipe, host: Mapping[str, str]
+) -> dict[str, str]:
+    """A table of variables as texts, placeholders for the addresses of model servers.
+
+    Raises:
+        RecipeError: a host variable is not set, or there is no such model server.
+    """
+    return {
+        name: _settled(value, f"{table}.{name}", recipe, host) for name, value in values.items()
+    }
+
+
+def _settled(value: Value, key: str, recipe: Recipe, host: Mapping[str, str]) -> str:
+    if isinstance(value, FromHost):
+        return _from_host(value, key, recipe, host)
+    if isinstance(value, str):
+        return value
+    name = value.model_server
+    if name in recipe.model_servers:
+        return placeholder(name)
+    near = difflib.get_close_matches(name, recipe.model_servers, n=1)
+    known = ", ".join(recipe.model_servers) or "none"
+    hint = f"did you mean {near[0]}?" if near else f"model_servers defines {known}"
+    raise RecipeError(f"{recipe.source(key)}: {key} asks for the model server {name}; {hint}")
+
+
+def _from_host(value: FromHost, key: str, recipe: Recipe, host: Mapping[str, str]) -> str:
+    if value.env in host:
+        return host[value.env]
+    raise RecipeError(
+        f"{recipe.source(key)}: {key} takes its value from the environment variable {value.env}, "
+        "which is not set"
+    )
+
+
+def referred(recipe: Recipe) -> tuple[str, ...]:
+    """The names of the model servers that variables refer to, each once."""
+    tables = (recipe.compose_variables, recipe.agent.env, recipe.verifier.env)
+    values = (value for table in tables for value in table.values())
+    names = (value.model_server for value in values if isinstance(value, FromModelServer))
+    return tuple(dict.fromkeys(names))
+
+
+def make_servers(
+    recipe: Recipe, host: Mapping[str, str], *, replaying: bool
+) -> Iterator[ModelServer]:
+    """The model servers that are referred to; where a recording answers, the host is not asked.
+
+    Raises:
+        RecipeError: one lacks what its provider needs, or a host variable is not set.
+    """
+    from pytest_harbor.gateway import ModelServer
+
+    def text(value: str | FromHost, key: str) -> str:
+        if isinstance(value, str):
+            return value
+        return _REPLAYED if replaying else _from_host(value, key, recipe, host)
+
+    for name in referred(recipe):
+        table, key = recipe.model_servers[name], f"model_servers.{name}"
+        try:
+            yield ModelServer(
+                name,
+                provider=table.provider,
+                base_url=text(table.base_url, f"{key}.base_url") if table.base_url else None,
+                model=table.model,
+                key_env=table.key.env if table.key else None,
+                auth=table.auth,
+                extra_body=table.extra_body,
+                headers={
+                    header: text(value, f"{key}.headers") for header, value in table.headers.items()
+                },
+                timeout=table.timeout,
+                retries=table.retries,
+                concurrency=table.concurrency,
+                keep_tokens=table.keep_tokens,
+                rules=Path(table.rules) if table.rules else None,
+                recording=Path(table.recording) if table.recording else None,
+            )
+        except RecipeError as error:
+            raise RecipeError(f"{recipe.source(_first_key(key, recipe))}: {error}") from None
+
+
+def _first_key(table: str, recipe: Recipe) -> str:
+    return next((key for key in recipe.sources if key.startswith(f"{table}.")), table)
+
+
+def make_terms(recipe: Recipe, ledger: Path) -> Terms:
+    """What the gateway is told of an episode."""
+    from pytest_harbor.gateway import Budget, Price, Terms
+
+    episode, run = recipe.budget.episode, recipe.budget.run
+    return Terms(
+        ledger=ledger,
+        prices={
+            model: Price(price.input, price.output, price.cached, price.written)
+            for model, price in recipe.prices.items()
+        },
+        budget=Budget(usd=episode.usd, tokens=episode.tokens),
+        run_budget=Budget(usd=run.usd, tokens=run.tokens),
+    )

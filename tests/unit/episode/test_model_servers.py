@@ -1,0 +1,151 @@
+"""From the recipe's model servers to the gateway's, and the variables that refer to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_harbor.agents.nop import NopAgent
+from pytest_harbor.episode import model_servers
+from pytest_harbor.episode.plan import Plan, make_plan
+from pytest_harbor.errors import RecipeError
+from pytest_harbor.recipe import Layer, make_recipe
+from pytest_harbor.settings import Recipe
+from pytest_harbor.task.load import load_task
+
+SERVER = {
+    "model_servers.user_model.base_url": {"env": "WHERE"},
+    "model_servers.user_model.key": {"env": "KEY"},
+    "model_servers.user_model.headers": {"x-team": {"env": "TEAM"}, "x-plain": "plain"},
+}
+USED = {"compose_variables.URL": {"model_server": "user_model"}}
+
+
+def recipe(values: Mapping[str, Any]) -> Recipe:
+    return make_recipe([Layer(values, {key: f"here: {key}" for key in values})])
+
+
+def servers(values: Mapping[str, Any], host: Mapping[str, str], **more: bool) -> list[Any]:
+    options = {"replaying": False, **more}
+    return list(model_servers.make_servers(recipe(values), host, **options))
+
+
+def test_a_server_is_what_its_table_says() -> None:
+    host = {"WHERE": "https://models.example", "TEAM": "blue"}
+    (server,) = servers({**SERVER, **USED}, host)
+    assert (server.name, server.base_url, server.key_env) == (
+        "user_model",
+        "https://models.example",
+        "KEY",
+    )
+    assert server.headers == {"x-team": "blue", "x-plain": "plain"}
+    assert (server.timeout, server.retries, server.concurrency) == (600, 4, None)
+
+
+def test_only_what_is_referred_to_is_made_each_once() -> None:
+    more = {
+        "model_servers.spare.base_url": "https://spare.example",
+        "agent.env.A": {"model_server": "user_model"},
+        "verifier.env.B": {"model_server": "user_model"},
+    }
+    host = {"WHERE": "https://models.example", "TEAM": "blue"}
+    assert [each.name for each in servers({**SERVER, **USED, **more}, host)] == ["user_model"]
+    assert servers(SERVER, {}) == []
+
+
+def test_a_replay_asks_the_host_for_nothing() -> None:
+    (server,) = servers({**SERVER, **USED}, {}, replaying=True)
+    assert server.base_url.startswith("http")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {**SERVER, "compose_variables.URL": {"model_server": "user_modle"}},
+            "here: compose_variables.URL: compose_variables.URL asks for the model server "
+            "user_modle; did you mean user_model?",
+        ),
+        ({"agent.env.URL": {"model_server": "x"}}, "here: agent.env.URL: .* defines none"),
+        ({"agent.env.KEY": {"env": "NONE"}}, "here: agent.env.KEY: .* variable NONE, which is not"),
+        ({"verifier.env.KEY": {"env": "NONE"}}, "here: verifier.env.KEY"),
+    ],
+)
+def test_a_variable_that_cannot_be_set_is_named(values: dict[str, Any], said: str) -> None:
+    made = recipe(values)
+    tables = {
+        "compose_variables": made.compose_variables,
+        "agent.env": made.agent.env,
+        "verifier.env": made.verifier.env,
+    }
+    name = next(name for name, table in tables.items() if table)
+    with pytest.raises(RecipeError, match=said):
+        model_servers.settle(tables[name], name, made, {})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (SERVER, "here: model_servers.user_model.base_url: .* variable WHERE, which is not set"),
+        ({"model_servers.user_model.model": "m"}, "here: model_servers.user_model.model: .* needs"),
+        ({"model_servers.user_model.base_url": "models"}, "must start with http:// or https://"),
+        ({"model_servers.user_model.provider": "script"}, "provider 'script' needs rules"),
+    ],
+)
+def test_a_server_that_cannot_be_made_is_named(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(RecipeError, match=said):
+        servers({**values, **USED}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "party"),
+    [("policy", "agent"), ("user_model", "user"), ("judge", "judge"), ("other", "other")],
+)
+def test_the_name_says_whose_calls_they_are(name: str, party: str) -> None:
+    assert model_servers.party_of(name) == party
+
+
+def test_prices_and_budgets_reach_the_gateway() -> None:
+    values = {
+        "prices.gpt-5.5.input": 1.0,
+        "prices.gpt-5.5.output": 10.0,
+        "prices.gpt-5.5.cached": 0.1,
+        "budget.episode.usd": 5.0,
+        "budget.run.tokens": 7,
+    }
+    terms = model_servers.make_terms(recipe(values), Path("ledger"))
+    price = terms.prices["gpt-5.5"]
+    assert (price.input, price.output, price.cached, price.written) == (1, 10, 0.1, None)
+    assert (terms.budget.usd, terms.budget.tokens) == (5, None)
+    assert terms.run_budget is not None
+    assert (terms.run_budget.usd, terms.run_budget.tokens) == (None, 7)
+
+
+def plan(folder: Path, values: Mapping[str, Any], host: Mapping[str, str]) -> Plan:
+    for name, text in {"task.toml": "", "instruction.md": "x", "tests/test.sh": ""}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "environment").mkdir(exist_ok=True)
+    (folder / "environment" / "Dockerfile").write_text("FROM x\n")
+    return make_plan(load_task(folder), recipe(values), NopAgent(), host)
+
+
+def test_a_plan_holds_placeholders_and_hides_what_comes_from_the_host(tmp_path: Path) -> None:
+    values = {
+        **SERVER,
+        **USED,
+        "agent.env.URL": {"model_server": "user_model"},
+        "agent.env.MY_KEY": {"env": "MINE"},
+        "verifier.env.OTHER_KEY": {"env": "OTHER"},
+    }
+    host = {"MINE": "canary-mine", "OTHER": "canary-other"}
+    made = plan(tmp_path / "a-task", values, host)
+    stands = model_servers.placeholder("user_model")
+    assert made.variables["URL"] == made.agent_env["URL"] == stands
+    assert made.agent_env["MY_KEY"] == "canary-mine"
+    assert made.verifier_envs[0]["OTHER_KEY"] == "canary-other"
+    assert made.model_servers == ("user_model",)
+    assert set(made.secrets) == {"canary-mine", "canary-other"}
