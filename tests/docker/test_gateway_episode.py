@@ -119,6 +119,9 @@ def test_every_party_reaches_its_model_and_nobody_the_key(
     secret = next(a for a in addresses if a.startswith("MODEL=")).split("/")[3]
     assert len(secret) > 20
     assert secret not in played.everything
+    printed = played.read("steps/one/agent/oracle.txt")
+    shown = next(line for line in printed.splitlines() if line.startswith("POLICY=http://"))
+    assert shown.endswith("/[redacted]")
 
     # the key is with the upstream, and nowhere else
     assert {got["authorization"] for got in map(_lower, upstream.got)} == {f"Bearer {KEY}"}
