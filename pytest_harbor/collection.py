@@ -19,7 +19,8 @@ import pytest
 
 from pytest_harbor import items, options
 from pytest_harbor.errors import RecipeError
-from pytest_harbor.guard import TASK_FILE, is_run_folder, is_task, leads_into_untrusted, vanishes
+from pytest_harbor.guard import TASK_FILE, is_run_folder, is_task, leads_into_untrusted
+from pytest_harbor.ignoring import asked_to_ignore
 from pytest_harbor.items import FoundTask, TaskFunction
 from pytest_harbor.recipe import FILE_NAME, stack
 from pytest_harbor.task.outline import read_outline
@@ -59,7 +60,10 @@ class TaskDir(pytest.File):
             "bytes that are not UTF-8"
         )
         yield TaskFile.from_parent(
-            self, path=safe / TASK_FILE, refusal=None if safe == self.path else refusal
+            self,
+            path=safe / TASK_FILE,
+            name=TASK_FILE,
+            refusal=None if safe is self.path else refusal,
         )
 
 
@@ -70,9 +74,12 @@ class TaskFile(pytest.Module):
         super().__init__(**rest)
         assert isinstance(self.parent, TaskDir)
         folder = self.parent.path
-        self.task = FoundTask(
-            folder, self.path.parent.name, read_outline(folder / TASK_FILE), refusal
+        name, file = (
+            (folder.name, self.path)
+            if refusal is None
+            else (self.path.parent.name, folder / TASK_FILE)
         )
+        self.task = FoundTask(folder, name, read_outline(file), refusal)
 
     @property
     def ihook(self) -> pluggy.HookRelay:
@@ -155,18 +162,18 @@ def _safe_part(name: str) -> str:
 
 def make_collector(path: Path, parent: pytest.Collector) -> TaskDir | None:
     """Take a task folder out of pytest's hands; None for any other folder."""
-    return TaskDir.from_parent(parent, path=path) if is_task(path) else None
+    return TaskDir.from_parent(parent, path=path, name=path.name) if is_task(path) else None
 
 
-def settle_ignored(path: Path, config: pytest.Config, ignored: bool | None) -> bool | None:
-    """Correct pytest's opinion on whether to skip a path while it walks through folders."""
-    if ignored:
-        return not (is_task(path) and vanishes(path, config))
+def settle_ignored(path: Path, config: pytest.Config) -> bool | None:
+    """Whether to skip a path while pytest walks through folders; None: pytest may say."""
+    if is_task(path):
+        return asked_to_ignore(path, config)
     if is_run_folder(path):
         return True
     folder = leads_into_untrusted(path)
     if folder is None:
-        return ignored
+        return None
     warning = HarborWarning(f"{path} is skipped: it leads into {folder}, which is not run")
     warnings.warn_explicit(warning, None, filename=str(path), lineno=1)
     return True
@@ -183,13 +190,13 @@ def repeat_attempts(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("harbor_attempt", numbers, indirect=True, ids=names)
 
 
-_ATTEMPTS = pytest.StashKey[dict[Path | None, int]]()
+_ATTEMPTS = pytest.StashKey[dict[str, int]]()
 
 
 def _attempts(config: pytest.Config, parent: object) -> int:
     """How many attempts the recipe of a dataset asks for; asked once for each dataset."""
     folder = parent.task.folder if isinstance(parent, TaskFile) else None
-    dataset = folder.parent if folder else None
+    dataset = os.path.dirname(folder) if folder else ""  # noqa: PTH120 (asked for every task)
     known = config.stash.setdefault(_ATTEMPTS, {})
     if dataset not in known:
         known[dataset] = _read_attempts(config, folder)

@@ -17,15 +17,12 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 TASK_FILE = "task.toml"
-_VANISHING = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
-"""pytest's default norecursedirs. A task may have such a name; other patterns are meant."""
 
 
 def is_task(folder: str | os.PathLike[str]) -> bool:
@@ -262,21 +259,3 @@ def leads_into_untrusted(path: Path) -> Path | None:
     if not os.path.islink(path) or is_task(path):  # noqa: PTH114 (asked for every path)
         return None
     return untrusted_around(path.resolve())
-
-
-def vanishes(folder: Path, config: pytest.Config) -> bool:
-    """Whether pytest skips a task folder for its mere name, as if it were build output.
-
-    A folder that the user asked to ignore does not count, nor does a pattern of the user's own in
-    norecursedirs.
-    """
-    patterns = [p for p in config.getini("norecursedirs") if p not in _VANISHING]
-    if any(fnmatch(folder.name, p) or fnmatch(str(folder), f"*/{p}") for p in patterns):
-        return False
-    here = config.invocation_params.dir
-    ignored = [os.path.abspath(here / p) for p in config.getoption("ignore") or ()]  # noqa: PTH100
-    globs = [os.path.abspath(here / p) for p in config.getoption("ignore_glob") or ()]  # noqa: PTH100
-    named = any(fnmatch(folder.name, pattern) for pattern in _VANISHING)
-    virtual = (folder / "pyvenv.cfg").exists() or (folder / "conda-meta" / "history").exists()
-    asked = str(folder) in ignored or any(fnmatch(str(folder), pattern) for pattern in globs)
-    return (named or virtual) and not asked

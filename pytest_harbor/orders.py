@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,12 @@ def clean(config: pytest.Config) -> int | None:
     from pytest_harbor.sandbox.janitor import clean as sweep
 
     try:
-        swept = sweep(Engine())
+        with closing(Engine()) as engine:
+            swept = sweep(engine)
     except HarborError as error:
         raise pytest.UsageError(str(error)) from None
-    for line in (f"removed: {swept}", *swept.warnings):
+    groups = [f"  of {group}" for group in swept.groups]
+    for line in (f"removed: {swept}", *groups, *swept.warnings):
         print(line)  # noqa: T201  there is no terminal reporter yet
     return pytest.ExitCode.OK
 

@@ -92,12 +92,10 @@ def pytest_configure_node(node: Any) -> None:
     job.tell_worker(node.config, node)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_ignore_collect(
-    collection_path: Path, config: pytest.Config
-) -> Generator[None, bool | None, bool | None]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Collect tasks that are called ``build``; skip links that lead into a task."""
-    return collection.settle_ignored(collection_path, config, (yield))
+    return collection.settle_ignored(collection_path, config)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,6 +20,7 @@ from pytest_harbor.terminal import LiveView, task_line, write_line, write_summar
 
 if TYPE_CHECKING:
     from pytest_harbor.episode.result import Verdict
+    from pytest_harbor.report.numbers import Numbers
 
 
 class Reporting:
@@ -31,6 +32,7 @@ class Reporting:
         self._shown: dict[str, Verdict] = {}
         self._places: list[str] = []
         self._live: LiveView | None = None
+        self._numbers: Numbers | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -92,7 +94,7 @@ class Reporting:
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the final table and where everything lies."""
-        write_summary(terminalreporter, self._job, self._places)
+        write_summary(terminalreporter, self._job, self._places, self._numbers)
 
     def _reporter(self) -> pytest.TerminalReporter | None:
         found: Any = self._config.pluginmanager.get_plugin("terminalreporter")
@@ -125,7 +127,7 @@ class Reporting:
         from pytest_harbor.report.job import write_job
 
         results = self._job.results().values()
-        write_job(self._job.folder, results, started_at=self._job.started_at)
+        self._numbers = write_job(self._job.folder, results, started_at=self._job.started_at)
         self._places.append(f"run folder: {self._shorten(self._job.folder)}")
 
     def _write_html(self) -> None:
@@ -133,7 +135,8 @@ class Reporting:
 
         asked = given(self._config, "html")
         path = Path(asked.value) if asked else self._job.folder / "report.html"
-        write_report(self._job.folder, path, self._job.results().values())
+        results = self._job.results().values()
+        write_report(self._job.folder, path, results, found=self._numbers)
         self._places.append(f"HTML report: {self._shorten(path)}")
 
     def _rewrite_junit(self) -> None:

@@ -18,6 +18,8 @@ from pytest_harbor.job import Job
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_harbor.report.numbers import Numbers
+
 _LOOK_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 60.0
 
@@ -158,8 +160,10 @@ def task_line(job: Job, name: str) -> str | None:
     return "  ".join(parts)
 
 
-def write_summary(reporter: pytest.TerminalReporter, job: Job, places: list[str]) -> None:
-    """The final table, the totals, and where everything lies."""
+def write_summary(
+    reporter: pytest.TerminalReporter, job: Job, places: list[str], found: Numbers | None = None
+) -> None:
+    """The final table, the run's numbers (counted here if nobody has), and where all lies."""
     if not job.episodes:
         return
     from pytest_harbor.report.lines import render_numbers
@@ -171,7 +175,7 @@ def write_summary(reporter: pytest.TerminalReporter, job: Job, places: list[str]
         return
     reporter.section("harbor", "=")
     width = max(60, reporter.config.get_terminal_writer().fullwidth - 1)
-    found = numbers(job.folder, results)
+    found = found or numbers(job.folder, results)
     sums = [*render_totals(found.whole.sums), *render_numbers(found)]
     for line in [*render_table(table(results), width), "", *sums, *places]:
         reporter.write_line(line)

@@ -7,6 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no finding; and CI shall find tomorrow what it found today.
+settings.register_profile("house", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("house")
 
 DOCKER_TESTS = Path(__file__).parent / "docker"
 
@@ -15,6 +20,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Everything in tests/docker needs the engine; elsewhere a test says it by the mark itself."""
     if item.path.is_relative_to(DOCKER_TESTS):
         item.add_marker(pytest.mark.docker)
+
+
+@pytest.fixture(autouse=True)
+def not_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of pytest inside a test are runs of their own, also where xdist runs the test."""
+    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.hookimpl(tryfirst=True)

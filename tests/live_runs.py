@@ -15,14 +15,16 @@ import sys
 import time
 import uuid
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from episodes import GIVES_1, script
 from groups import IMAGE
 from task_folders import write_files
+
+from pytest_harbor.sandbox.labels import Owner, birth_of
 
 PATIENCE = 60.0
 """Seconds for what must happen soon, on a machine that is busy with other tests."""
@@ -117,14 +119,14 @@ class LiveRun:
         self,
         dataset: Dataset,
         *words: str,
-        environment: Mapping[str, str] | None = None,
         name: str = "job",
         program: Sequence[str] = ("-m", "pytest"),
+        state: Path | None = None,
     ) -> None:
         self.dataset = dataset
         self.job = dataset.folder / "jobs" / name
         self.junit = dataset.folder / f"{name}.xml"
-        self.state = dataset.folder.parent / f"state-{dataset.folder.name}"
+        self.state = state or dataset.folder.parent / f"state-{dataset.folder.name}"
         self.nameless: set[str] = set()
         """Volumes without a name of ours."""
         self._signalled: float | None = None
@@ -136,16 +138,18 @@ class LiveRun:
                     *("--harbor-job-name", name, "--junitxml", str(self.junit), *words),
                 ],
                 cwd=dataset.folder,
-                env={
-                    **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
-                    "PYTEST_HARBOR_STATE_DIR": str(self.state),
-                    **(environment or {}),
-                },
+                env=self.environment(self.state),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    @staticmethod
+    def environment(state: Path) -> dict[str, str]:
+        """That of a run with a state folder of its own, whatever run this test is part of."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+        return {**kept, "PYTEST_HARBOR_STATE_DIR": str(state)}
 
     # -- what is known ---------------------------------------------------------------------
 
@@ -277,6 +281,25 @@ def live(dataset: Dataset, *words: str, **how: Any) -> Iterator[LiveRun]:
             run.send(signal.SIGKILL)
             run.process.wait(10)
         sweep_up(dataset)
+
+
+def a_dead_process() -> Owner:
+    """The owner that a process was which has ended."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        birth = birth_of(process.pid)
+        process.kill()
+    return replace(Owner.of_this_process("a-run", "episode"), pid=process.pid, birth=str(birth))
+
+
+def leave(dataset: Dataset, name: str, owner: Owner, **further: str) -> str:
+    """Make a container, a network and a volume of an owner; returns their project."""
+    project = f"{name}-{dataset.tag}"
+    labels = {**owner.labels(), "com.docker.compose.project": project, **further}
+    words = [word for key, value in labels.items() for word in ("--label", f"{key}={value}")]
+    docker("container", "create", *words, "--name", f"{project}-main-1", IMAGE, "true")
+    docker("network", "create", *words, f"{project}_default")
+    docker("volume", "create", *words, f"{project}_kept")
+    return project
 
 
 def sweep_up(dataset: Dataset) -> None:

@@ -14,7 +14,7 @@ from pytest_harbor.episode.plan import Plan
 from pytest_harbor.errors import HarborError, RecipeError, SandboxError
 from pytest_harbor.sandbox.engine import Engine
 from pytest_harbor.sandbox.group import Group, GroupSpec
-from pytest_harbor.sandbox.labels import Owner
+from pytest_harbor.sandbox.labels import KEEP, Owner
 from pytest_harbor.task.timeouts import Deadline
 
 _CLOSE_SECONDS = 60.0
@@ -140,4 +140,5 @@ class Lease:
             memory_mb=environment.memory_mb,
             force_build=plan.recipe.builds.force,
             door=self.doors,
+            labels={KEEP: "yes"} if plan.recipe.keep else {},
         )

@@ -101,6 +101,11 @@ def _from_json(body: bytes) -> tuple[dict[str, float], tuple[str, ...]]:
         for k, v in data.items()
         if isinstance(v, bool)
     )
+    if isinstance(data.get(_SCALAR), int | float):
+        # SWE-Interact's verifiers put the reason of a scored zero beside the number
+        words = {k: v for k, v in data.items() if isinstance(v, str)}
+        warnings += tuple(f"{name}: {k} is text: {_short(v)}" for k, v in words.items())
+        data = {k: v for k, v in data.items() if k not in words}
     return {k: _number(name, k, v) for k, v in data.items()}, warnings
 
 

@@ -34,7 +34,7 @@ def is_request(message: Message) -> bool:
 
 def is_answer(message: Message) -> bool:
     """Whether it answers something."""
-    return "method" not in message and ("result" in message or "error" in message)
+    return "result" in message or "error" in message
 
 
 def key_of(message: Message) -> str:

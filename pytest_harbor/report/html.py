@@ -23,7 +23,7 @@ from pytest_harbor.report import charts, text
 from pytest_harbor.report.episodes import without_verifier_output
 from pytest_harbor.report.facts import settings, words
 from pytest_harbor.report.inline import Budget, pack
-from pytest_harbor.report.numbers import differences, numbers
+from pytest_harbor.report.numbers import Numbers, differences, numbers
 from pytest_harbor.report.views import GLYPHS, WORDS, EpisodeView, Place, Viewer, wanted_logs
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def write_report(
     log_bytes: int = LOG_BYTES,
     redactor: Redactor | None = None,
     private_verifier: bool = False,
+    found: Numbers | None = None,
 ) -> None:
     """Write the report of a job.
 
@@ -53,10 +54,13 @@ def write_report(
         log_bytes: how much of the page logs may take.
         redactor: takes secrets out once more; files that containers wrote may hold some.
         private_verifier: leave out what verifiers wrote.
+        found: the numbers of these episodes, if somebody has them already.
     """
     every = sorted(results, key=lambda each: each.key)
     if private_verifier:
         every = [without_verifier_output(each) for each in every]
+    if found is None or private_verifier:
+        found = numbers(job, every)
     door = _Door(redactor or Redactor())
     viewer = Viewer(Place(job, page), Budget(log_bytes, wanted_logs(job, every)), door.redact)
     views = (viewer.episode(each) for each in every)
@@ -64,7 +68,7 @@ def write_report(
     beside = page.with_name(f".{page.name}.{os.getpid()}.new")
     try:
         with beside.open("w", encoding="utf-8", errors="replace") as file:
-            for piece in _pieces(job, every, views, door):
+            for piece in _pieces(job, every, views, found, door):
                 file.write(piece)
         beside.replace(page)
     finally:
@@ -72,14 +76,17 @@ def write_report(
 
 
 def _pieces(
-    job: Path, results: Sequence[EpisodeResult], views: Iterator[EpisodeView], door: _Door
+    job: Path,
+    results: Sequence[EpisodeResult],
+    views: Iterator[EpisodeView],
+    found: Numbers,
+    door: _Door,
 ) -> Iterator[str]:
     """The page, piece by piece: only one episode's logs are in memory at a time."""
     from markupsafe import Markup
 
     style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    found = numbers(job, results)
     yield from (
         _environment(door)
         .get_template("report.html.j2")

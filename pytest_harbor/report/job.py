@@ -20,7 +20,7 @@ from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.episode.result import EpisodeResult
 from pytest_harbor.episode.trial import dataset_of, trial_document
 from pytest_harbor.report.attempts import pass_at
-from pytest_harbor.report.numbers import numbers, summary
+from pytest_harbor.report.numbers import Numbers, numbers, summary
 
 
 def write_job(
@@ -30,8 +30,8 @@ def write_job(
     started_at: datetime,
     finished_at: datetime | None = None,
     total: int | None = None,
-) -> None:
-    """Write ``result.json``, ``config.json`` and ``summary.json`` of a job folder.
+) -> Numbers:
+    """Write ``result.json``, ``config.json`` and ``summary.json``; returns the last one's numbers.
 
     Args:
         job: the job folder.
@@ -44,7 +44,9 @@ def write_job(
     job.mkdir(parents=True, exist_ok=True)
     _write(job / "config.json", job_config(job, every))
     _write(job / "result.json", job_result(job.name, every, started_at, finished_at, total))
-    _write(job / "summary.json", summary(job.name, numbers(job, every)))
+    found = numbers(job, every)
+    _write(job / "summary.json", summary(job.name, found))
+    return found
 
 
 def job_config(job: Path, results: Sequence[EpisodeResult]) -> dict[str, Any]:

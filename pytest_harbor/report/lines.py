@@ -76,7 +76,8 @@ def _attempts(tried: Attempts) -> Iterator[str]:
     if not tried.several:
         return
     tasks, episodes = number_of(len(tried.series), "task"), number_of(tried.episodes, "attempt")
-    yield f"  {episodes} at {tasks}, {tried.graded} graded; 95 % intervals over tasks"
+    over = "; 95 % intervals over tasks" if tried.by_k else ""
+    yield f"  {episodes} at {tasks}, {tried.graded} graded{over}"
     for row in tried.told():
         left = f" ({row.left_out} with fewer graded attempts left out)" if row.left_out else ""
         yield (

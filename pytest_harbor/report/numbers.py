@@ -20,9 +20,10 @@ from pytest_harbor.report.episodes import is_valid, why
 from pytest_harbor.report.identity import Identity, identity
 from pytest_harbor.report.structural import StructuralZero, find_structural
 from pytest_harbor.report.summary import Totals, totals
-from pytest_harbor.report.text import one_line
+from pytest_harbor.report.text import clean, head_and_tail
 
 SCHEMA_VERSION = 1
+_LONGEST_WHY = 2_000
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class _Seen:
     result: EpisodeResult
     structural: StructuralZero | None
     calls: Mapping[int, int]
+    """Questions to the user in each step; none of an episode that was not graded."""
 
 
 def numbers(job: Path, results: Iterable[EpisodeResult]) -> Numbers:
@@ -138,12 +140,13 @@ def _part(members: Sequence[_Seen]) -> Part:
     return Part(
         sums=totals(each.result for each in members),
         structural=dict(sorted(structural.items(), key=lambda each: (-each[1], each[0]))),
-        calls=call_stats((each.result, each.calls) for each in members if is_valid(each.result)),
+        calls=call_stats((each.result, each.calls) for each in members),
     )
 
 
 def _excluded(result: EpisodeResult) -> Excluded:
-    return Excluded(result.episode, result.key, result.outcome.value, one_line(why(result)))
+    reason = head_and_tail(clean(why(result)), _LONGEST_WHY)
+    return Excluded(result.episode, result.key, result.outcome.value, reason)
 
 
 def summary(job: str, found: Numbers) -> dict[str, Any]:

@@ -14,14 +14,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_harbor.errors import SandboxError
 from pytest_harbor.sandbox import registry
 from pytest_harbor.sandbox.engine import Engine
-from pytest_harbor.sandbox.labels import OWNER_PID, PROJECT, Owner, birth_of, has_expired
+from pytest_harbor.sandbox.labels import KEEP, OWNER_PID, PROJECT, Owner, birth_of, has_expired
 from pytest_harbor.sandbox.state import State, try_lock
 from pytest_harbor.task.timeouts import Deadline
 
@@ -41,6 +41,8 @@ class Swept:
     networks: int = 0
     volumes: int = 0
     warnings: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """The Compose projects that it was of."""
 
     @property
     def found(self) -> int:
@@ -62,7 +64,7 @@ def remove_project(engine: Engine, project: str, deadline: Deadline) -> Swept:
     swept = _remove(engine, chosen, lambda _: True, deadline)
     if swept.warnings:
         by_hand = f"To finish by hand: {removal_command(project)}"
-        return Swept(swept.containers, swept.networks, swept.volumes, (*swept.warnings, by_hand))
+        return replace(swept, warnings=(*swept.warnings, by_hand))
     return swept
 
 
@@ -77,7 +79,9 @@ def sweep_dead_owners(engine: Engine) -> Swept:
             return False
         if has_expired(labels):
             return True
-        return owner.is_dead(same_machine=is_local) and labels.get(PROJECT) not in kept
+        # the label is seen by all users of an engine, the note only by its author
+        stays = KEEP in labels or labels.get(PROJECT) in kept
+        return owner.is_dead(same_machine=is_local) and not stays
 
     swept = _remove(engine, {"label": OWNER_PID}, is_left, Deadline.after(_SWEEP_SECONDS, "sweep"))
     _forget_dead_runs(engine)
@@ -119,6 +123,7 @@ def _remove(
     """Remove what carries a label and is chosen by its labels: containers first, then the rest."""
     warnings: list[str] = []
     counts = {"container": 0, "network": 0, "volume": 0}
+    groups: set[str] = set()
     try:
         api: Any = engine.connect(timeout=_left(deadline))
     except SandboxError as fault:
@@ -135,17 +140,16 @@ def _remove(
             except Exception as fault:  # whatever it is, cleaning goes on and says so
                 warnings.append(f"{kind}s could not be listed: {_words(fault)}")
                 continue
-            names = [
-                entry["Name"] if kind == "volume" else entry["Id"]
-                for entry in entries
-                if chosen(entry.get("Labels") or {})
-            ]
+            entries = [entry for entry in entries if chosen(entry.get("Labels") or {})]
+            names = [entry["Name"] if kind == "volume" else entry["Id"] for entry in entries]
+            groups.update(entry["Labels"].get(PROJECT, "") for entry in entries)
             counts[kind] = len(names)
             work = [
                 (f"{kind} {name[:12]}", _remover(engine, kind, name, deadline)) for name in names
             ]
             warnings += _in_parallel(work, deadline)
-    return Swept(counts["container"], counts["network"], counts["volume"], tuple(warnings))
+    of = tuple(sorted(filter(None, groups)))
+    return Swept(counts["container"], counts["network"], counts["volume"], tuple(warnings), of)
 
 
 def _remover(engine: Engine, kind: str, name: str, deadline: Deadline) -> Callable[[], None]:

@@ -23,6 +23,9 @@ OWNER_BIRTH: Final = "pytest-harbor.owner-birth"
 EXPIRES: Final = "pytest-harbor.expires"
 """Unix time after which anybody may remove it, for owners on hosts that nobody can ask."""
 
+KEEP: Final = "pytest-harbor.keep"
+"""On what stays when its owner ends: for an operator to look at, and to remove."""
+
 PROJECT: Final = "com.docker.compose.project"
 SERVICE: Final = "com.docker.compose.service"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_datasets import run, write_task
 from sample_job import START, episode
 
 from pytest_harbor.episode.outcome import Outcome
@@ -78,3 +79,24 @@ def test_b113_harbors_file_keeps_harbors_rule_and_ours_says_more(tmp_path: Path)
 def test_b113_harbors_own_choice_of_k(tmp_path: Path) -> None:
     theirs, _ = written(tmp_path, attempts("a", *[PASSED] * 11))
     assert list(theirs["pass_at_k"]) == ["2", "4", "5", "8", "10"]
+
+
+def test_b113_a_run_writes_and_shows_it(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\n")
+    (write_task(pytester.path / "ds" / "broken") / "task.toml").write_text("[agent")
+    result = run(pytester, "--harbor-attempts=2", "--harbor-job-name=j", "--harbor-jobs-dir=jobs")
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "0 of 0 graded episodes resolved",
+            "2 of 2 not graded: 2 task_invalid",
+            "  2 attempts at 1 task, 0 graded",
+            "run folder: jobs/j",
+        ]
+    )
+    document = json.loads((pytester.path / "jobs" / "j" / "summary.json").read_text())
+    assert document["totals"]["excluded"] == {"task_invalid": 2}
+    [group] = document["groups"]
+    assert group["attempts"]["by_k"] == []
+    assert group["attempts"]["by_task"][0]["episodes"] == 2
+    assert all("task.toml" in each["why"] for each in document["excluded"])

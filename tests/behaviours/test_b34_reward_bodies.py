@@ -33,6 +33,8 @@ JSON = [
     (b'\xef\xbb\xbf{"reward": 1}', {"reward": 1.0}),
     (b'{"reward": true}', {"reward": 1.0}),
     (b"0.5", {"reward": 0.5}),
+    (b'{"reward": 0.0, "error": "no test commit"}', {"reward": 0.0}),
+    (b'{"score": 0.0, "error": "no test commit"}', None),
     (b'{"reward": 1, "reward": 1}', {"reward": 1.0}),
     (b"{}", None),
     (b"", None),

@@ -1,6 +1,7 @@
 """What a run leaves behind when it is ended in the worst moments: nothing, and whole results.
 
-One Ctrl-C, SIGTERM and the death of one worker are B01, B02 and B04 in tests/behaviours.
+One Ctrl-C, SIGTERM and the death of one worker are B01, B02 and B04 in tests/behaviours; what
+removes the rest, and what it spares, is in test_leftovers.py.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from live_runs import HOW_MANY, Dataset, at_work, docker, live
+from live_runs import HOW_MANY, SIDECAR, SLEEPS, Dataset, at_work, docker, live
 
 
 @pytest.mark.parametrize("how", HOW_MANY)
@@ -55,11 +56,11 @@ volumes: {kept: {}}
     ("number", "to_whom"),
     [
         (signal.SIGINT, "all"),
-        (signal.SIGTERM, "all"),
+        (signal.SIGTERM, "controller"),
         (signal.SIGKILL, "all"),
-        (signal.SIGKILL, "owners"),
+        (signal.SIGKILL, "workers"),
     ],
-    ids=["ctrl-c", "sigterm", "sigkill", "sigkill of workers only"],
+    ids=["ctrl-c", "sigterm to the controller", "sigkill", "sigkill of the workers"],
 )
 def test_while_compose_starts_a_group_and_builds_an_image(
     number: signal.Signals, to_whom: str, tmp_path: Path
@@ -72,14 +73,13 @@ def test_while_compose_starts_a_group_and_builds_an_image(
         run.until(lambda: f"container {starts}" in " ".join(dataset.left()))
         run.until(lambda: len(in_the_making(dataset)) == 1)
         run.until(lambda: len(run.helpers()) == 2)
-        if to_whom == "all":
-            run.send(number)
-        else:
-            workers = descendants(run.process.pid)
-            run.send(signal.SIGSTOP, group=False)  # no new workers, until these are gone
-            for pid in workers:
+        if to_whom == "workers":
+            run.send(signal.SIGSTOP, group=False)  # no new ones, until these are gone
+            for pid in children(run.process.pid):
                 os.kill(pid, number)
             run.send(signal.SIGKILL, group=False)
+        else:
+            run.send(number, group=to_whom == "all")
         run.end()
         run.assert_nothing_left()
         assert in_the_making(dataset) == []
@@ -104,7 +104,31 @@ def in_the_making(dataset: Dataset) -> list[str]:
     return found.stdout.split()
 
 
-def descendants(pid: int) -> list[int]:
-    """Children of a process."""
+def children(pid: int) -> list[int]:
+    """The processes that a process started."""
     found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
     return [int(word) for word in found.stdout.split()]
+
+
+IN_A_THREAD = """
+import sys, threading, pytest
+codes = []
+thread = threading.Thread(target=lambda: codes.append(pytest.main(sys.argv[1:])))
+thread.start()
+thread.join()
+sys.exit(codes[0])
+"""
+
+
+def test_a_run_in_a_thread(tmp_path: Path) -> None:
+    """No signal can be handled there: it runs all the same, and the janitor does the rest."""
+    dataset = Dataset(tmp_path / "dataset")
+    finished = dataset.task("done")
+    stopped = dataset.task("side", SLEEPS, compose=SIDECAR)
+    with live(dataset, program=("-c", IN_A_THREAD)) as run:
+        run.until_works(stopped)
+        run.send(signal.SIGTERM)
+        assert run.end() == -signal.SIGTERM
+        run.assert_nothing_left()
+        assert run.outcome(finished) == "passed"
+        assert run.outcome(stopped) == "interrupted"

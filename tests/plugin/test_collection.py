@@ -112,6 +112,17 @@ NAMES = [
 ]
 
 
+def test_what_the_user_left_out_stays_out(pytester: pytest.Pytester) -> None:
+    """Patterns of the user's own and collect_ignore hold for tasks, whatever they are called."""
+    pytester.makeini("[pytest]\nnorecursedirs = slow-* .* build other/dist\n")
+    for name in ("a/slow-1", "a/build", "a/dist", "other/dist", "other/build", "b/one", "b/venv"):
+        write_task(pytester.path / name)
+    for folder, wish in (("a", "collect_ignore = ['dist']"), ("b", "collect_ignore_glob = ['*e']")):
+        (pytester.path / folder / "conftest.py").write_text(f"{wish}\n")
+    names = [nodeid.rpartition("/")[0] for nodeid in collect(pytester)]
+    assert names == ["a/build", "b/venv", "other/build"]
+
+
 def test_any_sensible_name_is_collect(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\n")
     for name in NAMES:

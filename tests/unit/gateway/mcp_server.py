@@ -72,7 +72,10 @@ class McpServer:
 
     async def _watched(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+            headers: dict[str, str] = {}
+            for name, value in scope["headers"]:  # a header that comes twice is seen
+                before = headers.get(name.decode())
+                headers[name.decode()] = ", ".join(filter(None, [before, value.decode()]))
             self.seen.append((scope["method"], scope["path"], headers))
         await self._app(scope, receive, send)
 

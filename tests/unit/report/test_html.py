@@ -20,6 +20,7 @@ from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.episode.result import AgentIdentity, GradeRecord, TurnRecord
 from pytest_harbor.redaction import Redactor
 from pytest_harbor.report.html import write_report
+from pytest_harbor.report.numbers import numbers
 
 
 @pytest.fixture(scope="module")
@@ -451,5 +452,17 @@ def test_structural_zeros_stand_below_the_outcomes(root: Element, tmp_path: Path
     write_report(tmp_path, tmp_path / "r.html", [result])
     [line] = read_page(tmp_path / "r.html").all("p", class_="structural")
     assert line.text.endswith(f"(wrong shape, not tested): 1 bad{HOSTILE[:20]}")
-    write_report(tmp_path, tmp_path / "r.html", [result], private_verifier=True)
+    known = numbers(tmp_path, [result])
+    write_report(tmp_path, tmp_path / "r.html", [result], private_verifier=True, found=known)
     assert read_page(tmp_path / "r.html").all("p", class_="structural") == []
+
+
+def test_numbers_that_somebody_has_are_not_counted_again(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = build(job)
+    known = numbers(job, results)
+    write_report(job, tmp_path / "a.html", results)
+    monkeypatch.setattr("pytest_harbor.report.html.numbers", lambda *_: 1 / 0)
+    write_report(job, tmp_path / "b.html", results, found=known)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()

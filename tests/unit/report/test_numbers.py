@@ -62,11 +62,13 @@ def test_structural_zeros_are_counted_by_code_and_stay_failures(tmp_path: Path) 
 
 
 def test_what_is_excluded_says_why(tmp_path: Path) -> None:
-    lost = one("a", Outcome.USER_DEGRADED, None, verdict_reason="its model answered 401\nmore")
+    lost = one("a", Outcome.USER_DEGRADED, None, verdict_reason="it answered 401\n\x1b[31mmore")
     whole = found(tmp_path, lost, one("b", Outcome.PASSED, 1.0))
     [excluded] = whole.excluded
     assert (excluded.episode, excluded.outcome) == (lost.episode, "user_degraded")
-    assert excluded.why == "its model answered 401 …"
+    assert excluded.why == "it answered 401\nmore"
+    flood = one("c", Outcome.INTERNAL, None, verdict_reason="x" * 9_000)
+    assert len(found(tmp_path, flood).excluded[0].why) < 2_100
 
 
 def test_calls_are_only_of_what_was_graded(tmp_path: Path) -> None:
@@ -159,6 +161,11 @@ def test_the_files_numbers(document: dict[str, Any]) -> None:
 def test_the_groups_add_up_to_the_whole(document: dict[str, Any]) -> None:
     for key in ("episodes", "resolved", "valid", "tokens", "cost_known"):
         assert sum(each[key] or 0 for each in document["groups"]) == document["totals"][key]
+
+
+def test_whoever_writes_the_file_has_its_numbers(tmp_path: Path) -> None:
+    results = build(tmp_path)
+    assert write_job(tmp_path, results, started_at=START) == numbers(tmp_path, results)
 
 
 def test_a_difference_is_in_the_file(tmp_path: Path) -> None:

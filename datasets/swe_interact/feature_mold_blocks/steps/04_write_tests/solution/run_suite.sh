@@ -1,0 +1,2 @@
+#!/bin/bash
+cd /app && lua5.4 tests/run.lua

@@ -1,0 +1,1 @@
+"""Expenses in a text file."""

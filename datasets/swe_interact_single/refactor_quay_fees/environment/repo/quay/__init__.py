@@ -1,0 +1,1 @@
+"""What ships owe a small harbour."""

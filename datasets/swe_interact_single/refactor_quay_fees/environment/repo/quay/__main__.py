@@ -1,0 +1,5 @@
+import sys
+
+from quay.cli import main
+
+sys.exit(main())
