@@ -11,7 +11,7 @@ from typing import Self
 from pytest_harbor.episode.budgets import start_budget
 from pytest_harbor.episode.doors import Doors
 from pytest_harbor.episode.plan import Plan
-from pytest_harbor.errors import RecipeError, SandboxError
+from pytest_harbor.errors import HarborError, RecipeError, SandboxError
 from pytest_harbor.sandbox.engine import Engine
 from pytest_harbor.sandbox.group import Group, GroupSpec
 from pytest_harbor.sandbox.labels import KEEP, Owner
@@ -98,7 +98,13 @@ class Lease:
 
     def close(self) -> tuple[str, ...]:
         """Remove the group and all that belongs to it; returns what went wrong, never raises."""
-        self._close_doors()
+        try:
+            self._close_doors()
+        except HarborError as error:
+            return (str(error), *self._remove())
+        return self._remove()
+
+    def _remove(self) -> tuple[str, ...]:
         group, self._group, self._is_ready = self._group, None, False
         if group is None:
             return ()

@@ -63,8 +63,10 @@ def run_episode(
         record.folder.write_text("exception.txt", traceback.format_exc())
     except BaseException as error:
         record.fault(error, "episode")
-        _wind_up(lease, record, user)
-        record.finish()
+        try:
+            _wind_up(lease, record, user)
+        finally:
+            record.finish()
         raise
     _wind_up(lease, record, user)
     return record.finish()
@@ -87,11 +89,25 @@ def never_called(steps: Iterable[StepResult]) -> tuple[str, ...]:
 
 
 def _wind_up(lease: Lease, record: EpisodeRecord, user: SimulatedUser | None) -> None:
-    """Close the doors, so that the sums are final, and save what the sidecars have to say."""
+    """Close the doors, so that the sums are final, and save what the sidecars have to say.
+
+    Trouble in here is a warning: it must not take the result along.
+    """
+    for part in (_close_doors, _save_logs):
+        try:
+            part(lease, record, user)
+        except HarborError as error:
+            record.warn([str(error)])
+
+
+def _close_doors(lease: Lease, record: EpisodeRecord, _user: SimulatedUser | None) -> None:
     if lease.doors is not None:
         lease.doors.close()
         record.warn(lease.doors.unreplayed())
-    _note_parties(lease, record)
+        _note_parties(lease, record)
+
+
+def _save_logs(lease: Lease, record: EpisodeRecord, user: SimulatedUser | None) -> None:
     if lease.is_started:
         group = lease.group
         keep_service_logs(group, record, user or find_user(lease.plan.grants, group))

@@ -201,14 +201,15 @@ def _settle(stage: Stage, draft: _Draft) -> None:
 def _count_tokens(stage: Stage, draft: _Draft) -> None:
     """Take the turn's tokens from the gateway, where the agent's calls went through it."""
     own = stage.parties(draft.step.name).get(AGENT)
-    if own is not None and draft.turn is not None:
+    turn = draft.turn
+    if own is not None and turn is not None and (own.calls or turn.input_tokens is None):
         counted: dict[str, Any] = {
             "input_tokens": own.input_tokens,
             "output_tokens": own.output_tokens,
             "cached_tokens": own.cached_tokens,
             "cost_usd": own.cost_usd,
         }
-        draft.turn = draft.turn.model_copy(update=counted)
+        draft.turn = turn.model_copy(update=counted)
 
 
 def _spare(stage: Stage, draft: _Draft) -> None:

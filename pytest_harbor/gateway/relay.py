@@ -123,7 +123,8 @@ class Relaying:
         listens = self._asked.method == "GET"
         if listens:
             self._door.streams[self._session] = self._out
-        ended, why = _broken_off(self._door.account), ""
+        ended: McpEnded | None = None
+        why = ""
         try:
             async with aclosing(_events(response)) as events:
                 async for event in events:
@@ -134,7 +135,7 @@ class Relaying:
             raise
         finally:
             if listens:
-                self._hang_up(ended, why)
+                self._hang_up(ended or _broken_off(self._door.account), why)
         self._leave(why)
         await self._out.finish()
 

@@ -16,7 +16,8 @@ from models import KEY, MODEL, Upstream
 from pytest_harbor.agents.base import Turn, TurnResult
 from pytest_harbor.agents.nop import NopAgent
 from pytest_harbor.episode.outcome import Outcome
-from pytest_harbor.gateway import Gateway
+from pytest_harbor.errors import HarborError
+from pytest_harbor.gateway import Gateway, Summary
 from pytest_harbor.sandbox.group import Group
 
 HOST = {"UPSTREAM_KEY": KEY}
@@ -118,6 +119,9 @@ def test_every_party_reaches_its_model_and_nobody_the_key(
     secret = next(a for a in addresses if a.startswith("MODEL=")).split("/")[3]
     assert len(secret) > 20
     assert secret not in played.everything
+    printed = played.read("steps/one/agent/oracle.txt")
+    shown = next(line for line in printed.splitlines() if line.startswith("POLICY=http://"))
+    assert shown.endswith("/[redacted]")
 
     # the key is with the upstream, and nowhere else
     assert {got["authorization"] for got in map(_lower, upstream.got)} == {f"Bearer {KEY}"}
@@ -242,3 +246,35 @@ def test_what_sidecars_said_is_kept_when_an_episode_dies(tmp_path: Path) -> None
     played = play(many_steps(tmp_path, USER, Part(die), **USER_FILES))
     assert played.result.outcome == Outcome.USER_LOST
     assert "the user lives" in played.read("services/user-server.log")
+
+
+class Sulking(Gateway):
+    """A gateway whose thread does not answer any more when an episode ends."""
+
+    def revoke(self, episode: str) -> Summary:
+        super().revoke(episode)
+        raise HarborError("the gateway sulks")
+
+
+def test_trouble_at_the_end_takes_no_result_along(tmp_path: Path, upstream: Upstream) -> None:
+    with Sulking(environment=HOST) as gateway:
+        task = one_step(tmp_path)
+        result = play(task, recipe=user_recipe(upstream), host=HOST, gateway=gateway).result
+    assert (result.outcome, result.reward) == (Outcome.PASSED, 1)
+    assert "the gateway sulks" in result.warnings
+
+
+def test_an_agent_that_counts_for_itself_is_believed_where_the_gateway_saw_nothing(
+    tmp_path: Path, gateway: Gateway, upstream: Upstream
+) -> None:
+    recipe = {**server("policy", upstream), "agent.env.POLICY": {"model_server": "policy"}}
+    result = play(one_step(tmp_path), Counting(), recipe=recipe, host=HOST, gateway=gateway).result
+    assert (result.tokens, result.parties["agent"].calls) == (7, 0)
+
+
+@dataclass(frozen=True)
+class Counting(NopAgent):
+    """Says that its turns take tokens."""
+
+    def run_turn(self, turn: Turn) -> TurnResult:
+        return TurnResult("exited", 0, input_tokens=5, output_tokens=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TASK = "datasets/swe_interact/feature_tally_budgets"
 RULES = Path(__file__).parent / "scripted_user.yaml"
-CANARY = "sk-canary-0123456789abcdef-RECIPE"
+REFACTORING = "datasets/swe_interact/refactor_quay_fees"
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,16 @@ def recipe(place: Path, server: dict[str, Any] | None, **more: Any) -> Path:
     return path
 
 
-def run(place: Path, recipe: Path, *options: str, **env: str) -> Run:
+def run(place: Path, recipe: Path, *options: str, task: str = TASK) -> Run:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", TASK, "-q", "-p", "no:cacheprovider"),
+            *(sys.executable, "-m", "pytest", task, "-q", "-p", "no:cacheprovider"),
             *("--harbor-recipe", str(recipe), "--harbor-jobs-dir", str(place)),
             *("--harbor-job-name", "job", "--junitxml", str(place / "junit.xml"), *options),
         ],
         cwd=ROOT,
-        env=inherited | env,
+        env=inherited,
         capture_output=True,
         text=True,
         timeout=300,
@@ -135,3 +136,30 @@ def test_a_spent_budget_is_no_failure(tmp_path: Path) -> None:
     )
     assert played.result.outcome == Outcome.BUDGET_SPENT
     assert played.result.parties["user"].refused > 0
+
+
+def test_the_judge_of_a_rubric_is_a_model_behind_the_gateway(tmp_path: Path) -> None:
+    rubric = json.loads((ROOT / REFACTORING / "tests" / "rubrics.json").read_text())
+    asked = [each for each in rubric if each["annotations"]["type"] != "high level intent"]
+    no = [each for each in asked if each["annotations"]["type"].startswith("negative")]
+    rules: list[dict[str, Any]] = [
+        {"when": {"user": re.escape(each["title"])}, "say": "NO. It does not."} for each in no
+    ]
+    rules.append({"say": "YES. It does."})
+    (tmp_path / "judge.yaml").write_text(yaml.safe_dump({"model": "judge-1", "rules": rules}))
+    recipe = {
+        "model_servers": {"judge": {"provider": "script", "rules": "judge.yaml"}},
+        "verifier": {
+            "env": {
+                "EVAL_MODEL": "some-judge",
+                "EVAL_BASE_URL": {"model_server": "judge"},
+                "EVAL_API_KEY": "none",
+            }
+        },
+    }
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    played = run(tmp_path / "jobs", tmp_path / "recipe.yaml", task=REFACTORING)
+    assert played.result.outcome == Outcome.PASSED, played.done.stdout
+    judge = played.result.parties["judge"]
+    assert (judge.calls, judge.failed, judge.models) == (len(asked), 0, ("judge-1",))
+    assert {call["step"] for call in played.calls} == {"05_test_handoff"}
