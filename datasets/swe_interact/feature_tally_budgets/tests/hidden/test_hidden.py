@@ -36,6 +36,7 @@ def setUpModule():
     global server
     server = subprocess.Popen(
         [sys.executable, "-B", "-c", SERVER],
+        cwd="/",  # not where a json.py may lie around
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
