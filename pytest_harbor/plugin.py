@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -19,6 +19,7 @@ from pytest_harbor import (
     options,
     orders,
     scheduling,
+    terminal,
 )
 from pytest_harbor.fixtures import harbor_agent as harbor_agent
 from pytest_harbor.fixtures import harbor_compose as harbor_compose
@@ -31,6 +32,7 @@ from pytest_harbor.items import harbor_attempt as harbor_attempt
 from pytest_harbor.reporting import Reporting
 from pytest_harbor.until_step import take_step_arguments
 
+_TERMINAL = pytest.StashKey[TextIO | None]()
 _MARKERS = (
     "harbor(**metadata): on every task, what its task.toml says: -m \"harbor(difficulty='easy')\"",
     "harbor_task(path): the task that the harbor_* fixtures of this test work on",
@@ -52,6 +54,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     """Keep pytest from importing a task's conftest.py at the start."""
     scheduling.note_dist_mode(early_config)
     guard.guard_imports(early_config)
+    early_config.stash[_TERMINAL] = terminal.keep_terminal(early_config)
     with guard.trusted_conftests(early_config):
         return (yield)
 
@@ -71,7 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(this.close)
     job.stop_on_sigterm(config)
     if this.is_controller:
-        config.pluginmanager.register(Reporting(config, this), "harbor-reporting")
+        config.pluginmanager.register(
+            Reporting(config, this, config.stash.get(_TERMINAL, None)), "harbor-reporting"
+        )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 class Reporting:
     """Plugin of the controller process (also of a run without workers)."""
 
-    def __init__(self, config: pytest.Config, job: Job) -> None:
+    def __init__(self, config: pytest.Config, job: Job, terminal: TextIO | None = None) -> None:
         self._config = config
         self._job = job
         self._shown: dict[str, Verdict] = {}
         self._places: list[str] = []
         self._live: LiveView | None = None
+        self._terminal = terminal
         self._numbers: Numbers | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -40,7 +41,9 @@ class Reporting:
         reporter = self._reporter()
         wanted = reporter is not None and self._config.get_verbosity() >= 0
         if wanted and not session.config.option.collectonly and reporter is not None:
-            self._live = LiveView(self._job.folder, reporter)
+            # with workers nothing runs, and nothing is captured, in this process
+            alone = not self._config.pluginmanager.hasplugin("dsession")
+            self._live = LiveView(self._job.folder, reporter, self._terminal if alone else None)
             self._live.start()
 
     @pytest.hookimpl(trylast=True)

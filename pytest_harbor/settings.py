@@ -211,7 +211,7 @@ def _shown(key: str, value: Any) -> Any:
 def _flat(table: Mapping[str, Any], *place: str) -> Iterator[tuple[str, Any]]:
     for name, value in table.items():
         parts = (*place, name)
-        if isinstance(value, dict) and not is_value(parts):
+        if isinstance(value, dict) and value and not is_value(parts):
             yield from _flat(value, *parts)
         elif parts[0] not in NAMED_TABLES or value not in (None, {}):
             yield ".".join(parts), value

@@ -7,21 +7,24 @@ episode runs in this process or in a worker.
 from __future__ import annotations
 
 import json
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pytest_harbor.job import Job
 
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_harbor.episode.result import EpisodeResult
     from pytest_harbor.report.numbers import Numbers
 
 _LOOK_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 60.0
+_MOST_WARNINGS = 20
 
 
 @dataclass
@@ -40,6 +43,8 @@ class LiveView:
 
     folder: Path
     reporter: pytest.TerminalReporter
+    beside: TextIO | None = None
+    """The terminal itself, where pytest keeps back what is printed while a test runs."""
     _tails: dict[Path, _Tail] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -61,7 +66,9 @@ class LiveView:
     def look(self) -> None:
         """Show what is new; also called before a task's line, so that its steps stand above it."""
         with self._lock:
-            self._show(list(self._news()))
+            for line in self._news():
+                write_line(self.reporter, f"  {line}", light=True)
+            self.reporter.flush()
 
     def drop(self, name: str) -> None:
         """Say no more of an episode: its worker died."""
@@ -70,16 +77,20 @@ class LiveView:
 
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
-            self.look()
-        self.look()
+            with self._lock:
+                self._show(list(self._news()))
 
     def _show(self, lines: list[str]) -> None:
         self._quiet_for = 0.0 if lines else self._quiet_for + _LOOK_SECONDS
         if self._quiet_for >= _HEARTBEAT_SECONDS:
             self._quiet_for = 0.0
             lines = [f"{tail.task}: {tail.doing}" for tail in self._tails.values() if not tail.over]
-        for line in lines:
-            write_line(self.reporter, f"  {line}", light=True)
+        if self.beside is None:
+            for line in lines:
+                write_line(self.reporter, f"  {line}", light=True)
+        elif lines:
+            self.beside.write("".join(f"\n  {line}" for line in lines))
+            self.beside.flush()
 
     def _news(self) -> Iterator[str]:
         for path in sorted(self.folder.glob("*/events.jsonl")):
@@ -132,6 +143,16 @@ def _tell(event: dict[str, Any], tail: _Tail) -> str | None:
     return None
 
 
+def keep_terminal(config: pytest.Config) -> TextIO | None:
+    """A way to the terminal that stays open while pytest captures; ask before it begins to."""
+    try:
+        terminal = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    config.add_cleanup(terminal.close)
+    return terminal
+
+
 def write_line(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
     """Write a line of its own, whatever pytest left on the current one."""
     reporter.ensure_newline()
@@ -177,5 +198,23 @@ def write_summary(
     width = max(60, reporter.config.get_terminal_writer().fullwidth - 1)
     found = found or numbers(job.folder, results)
     sums = [*render_totals(found.whole.sums), *render_numbers(found)]
-    for line in [*render_table(table(results), width), "", *sums, *places]:
+    for line in [*render_table(table(results), width), "", *sums]:
         reporter.write_line(line)
+    for line in _warnings(results):
+        reporter.write_line(line, yellow=True)
+    for line in places:
+        reporter.write_line(line)
+
+
+def _warnings(results: Sequence[EpisodeResult]) -> Iterator[str]:
+    """What is odd about tasks, each once; all of it is in the report."""
+    from pytest_harbor.report.text import one_line
+
+    told = dict.fromkeys(
+        f"warning: {result.task}: {one_line(text, 300)}"
+        for result in results
+        for text in result.warnings
+    )
+    yield from list(told)[:_MOST_WARNINGS]
+    if len(told) > _MOST_WARNINGS:
+        yield f"and {len(told) - _MOST_WARNINGS} more warnings, in the report"

@@ -121,10 +121,10 @@ def _reason(
         return f"{fault.outcome} ({fault.phase}): {fault.message}"
     if outcome is Outcome.PASSED:
         return ""
+    endings = [f"step {s.name}: {s.turn.message}" for s in steps if s.turn and s.turn.message]
     gate = next((f"step {s.name}: {s.gate}" for s in steps if s.gate), None)
     if outcome is Outcome.GATE_STOPPED and gate is not None:
-        return f"{outcome}: {gate}"
-    endings = [f"step {s.name}: {s.turn.message}" for s in steps if s.turn and s.turn.message]
+        return "; ".join([f"{outcome}: {gate}", *endings])
     return "; ".join([f"{outcome}: reward {_shown(reward)} < {threshold:g}", *endings])
 
 
