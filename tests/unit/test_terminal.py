@@ -20,7 +20,7 @@ def write(path: Path, *events: dict[str, Any], end: str = "\n") -> None:
 
 def test_steps_are_told_beside_what_pytest_keeps_back(tmp_path: Path) -> None:
     beside = io.StringIO()
-    view = LiveView(tmp_path, cast(Any, SimpleNamespace()), beside)
+    view = LiveView(tmp_path, cast("Any", SimpleNamespace()), beside)
     events = tmp_path / "a__1234567" / "events.jsonl"
     view.start()
     write(events, {"event": "episode-start", "task": "a"})
