@@ -35,8 +35,11 @@ def test_the_longest_start_first_and_are_remembered(
     result = run(pytester, "-n2", "-v")
     result.assert_outcomes(passed=6)
     result.stdout.fnmatch_lines(["scheduling tests via LongestFirst"])
-    started = [line.split()[0] for line in result.outlines if line.startswith(("ds/", "test_own"))]
-    assert set(started[:2]) == {f"ds/task-{n}/task.toml::task-{n}" for n in (4, 3)}
+    first: dict[str, str] = {}
+    for line in result.outlines:  # [gw0] [ 16%] PASSED ds/task-4/task.toml::task-4
+        if line.startswith("[gw") and " PASSED " in line:
+            first.setdefault(line.split("]")[0], line.split()[-1])
+    assert set(first.values()) == {f"ds/task-{n}/task.toml::task-{n}" for n in (4, 3)}
     [kept] = (pytester.path / ".pytest_cache").rglob("harbor/durations")
     assert len(json.loads(kept.read_text())) == 5
 
