@@ -17,7 +17,7 @@ import pytest
 
 from pytest_harbor.errors import HarborError, TaskError
 from pytest_harbor.items import TaskFunction, announce, note_episode
-from pytest_harbor.job import JOB, LEFT_BEHIND
+from pytest_harbor.job import JOB
 from pytest_harbor.options import given, recipe_layers
 
 if TYPE_CHECKING:
@@ -151,8 +151,7 @@ def harbor_compose(
             start_group(lease, record)
         yield lease
     finally:
-        if said := lease.close():
-            record.warn([f"{LEFT_BEHIND}: {'. '.join(said)}"])
+        record.warn(lease.close())
 
 
 @pytest.fixture

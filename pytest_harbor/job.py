@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 _INPUT = "harbor_job"
 
-LEFT_BEHIND = "left behind"
-"""How the warning about a group begins that was not removed; the terminal shows it at the end."""
-
 
 @dataclass
 class Job:

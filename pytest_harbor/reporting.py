@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 
 from pytest_harbor.durations import is_task_id
-from pytest_harbor.job import LEFT_BEHIND, Job
+from pytest_harbor.job import Job
 from pytest_harbor.options import given
 from pytest_harbor.scheduling import give_up
 from pytest_harbor.terminal import LiveView, task_line, write_line, write_summary
@@ -91,8 +91,6 @@ class Reporting:
             if self._job.episodes:
                 for write in (self._write_job, self._write_html, self._rewrite_junit):
                     self._carefully(write)
-                warnings = [line for each in self._job.results().values() for line in each.warnings]
-                self._places += [line for line in warnings if line.startswith(LEFT_BEHIND)]
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

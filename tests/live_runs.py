@@ -112,6 +112,11 @@ def docker(*words: str) -> str:
     return done.stdout
 
 
+def heed_ctrl_c() -> None:
+    """Undo that SIGINT is ignored, as it is in whatever a shell starts in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class LiveRun:
     """pytest on a dataset, in a session of its own."""
 
@@ -143,6 +148,7 @@ class LiveRun:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=heed_ctrl_c,
             )
 
     @staticmethod
@@ -249,6 +255,8 @@ class LiveRun:
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
+            self.send(signal.SIGABRT)  # pytest's faulthandler prints where every thread is
+            time.sleep(1)
             raise AssertionError(f"it runs on:\n{self.printed}") from None
 
     def assert_nothing_left(self) -> None:
@@ -334,7 +342,7 @@ class AtWork:
         assert (self.run.folder(self.finished) / "verifier" / "reward.txt").read_text() == "1\n"
         for task in self.stopped:
             result = self.run.result(task)
-            assert (result["outcome"], result["verdict"]) == ("interrupted", "error")
+            assert (result["outcome"], result["verdict"]) == ("interrupted", "error"), result
             assert result["reward"] is None
             fault = self.run.document(task)["exception_info"]
             assert fault["exception_type"] == "CancelledError"

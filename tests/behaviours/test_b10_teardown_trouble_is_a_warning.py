@@ -30,6 +30,8 @@ def test_b10_a_network_that_cannot_be_removed(tmp_path: Path) -> None:
         assert "1 passed in" in run.printed
         left = dataset.left()
         assert len(left) == 2, left  # the network and its guest
+        (registered,) = run.state.glob("runs/*/projects/*")  # the janitor does not give it up
+        assert f"network {registered.name}_default" in left
         result = run.result(task)
         assert (result["outcome"], result["verdict"], result["reward"]) == ("passed", "passed", 1.0)
         assert endings(run.junit) == {task: None}
@@ -39,4 +41,4 @@ def test_b10_a_network_that_cannot_be_removed(tmp_path: Path) -> None:
         assert by_hand in trouble
         assert by_hand in run.printed
         docker("rm", "-f", f"guest-{task}")
-        run.assert_nothing_left()  # the janitor did not forget it
+        run.assert_nothing_left()

@@ -85,7 +85,7 @@ def test_while_compose_starts_a_group_and_builds_an_image(
         assert in_the_making(dataset) == []
         assert builds not in docker("image", "ls", "--format", "{{.Repository}}")
         for task in (starts, builds):
-            assert run.outcome(task) == "interrupted"
+            assert run.outcome(task) == "interrupted", run.result(task)
         if number != signal.SIGKILL:
             assert run.process.returncode == pytest.ExitCode.INTERRUPTED
             page = (run.job / "report.html").read_text()
