@@ -139,7 +139,8 @@ class LiveRun:
         with self._printed.open("wb") as out:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, *program, "-p", "no:cacheprovider", "-v"),
+                    *(sys.executable, *program, "-v", "-p", "no:cacheprovider"),
+                    *("-p", "no:anyio", "-p", "no:hypothesispytest"),  # they only cost time
                     *("--harbor-job-name", name, "--junitxml", str(self.junit), *words),
                 ],
                 cwd=dataset.folder,
