@@ -54,11 +54,14 @@ _ph_list() {
 """List all names, with ``find`` or without."""
 
 # /proc/self/ of find is as old as find: its ctime is the time now, by the clock of all file
-# systems of this kernel. Only GNU find knows both -newerct and -printf.
+# systems of this kernel. That clock stands still for some milliseconds, and -newerct wants later
+# times: without its last digits the moment is before all that comes after it, in the same tick
+# too. Only GNU find knows both -newerct and -printf.
 _BEFORE: Final = (
     _LIST
     + r"""
 _ph_time=$(find /proc/self/ -prune -newerct @0 -printf %C@ 2>/dev/null)
+_ph_time=${_ph_time%????????}
 printf '%s\0' "$_ph_time"
 """
 )

@@ -10,6 +10,7 @@ import pytest
 from boxes import ROOT, Bench, a_box, say, soon
 
 from pytest_harbor.errors import SandboxError
+from pytest_harbor.sandbox import scratch
 from pytest_harbor.sandbox.container import Container, Entry
 from pytest_harbor.sandbox.scratch import Cleaned
 
@@ -234,6 +235,12 @@ b" ' ' -rf '*' 'keep' "$(printf '\377\376')" 'x" ; rm -rf app #' end; mkdir -- -
         assert ran.timed_out
         killed = bench.processes.sweep(soon())
         assert bench.ground.after_grading(soon(), killed).removed == ("/tmp/x",)
+
+    def test_the_clock_of_files_may_stand_still(self, bench: Bench) -> None:
+        """What is made in the tick in which the moment was taken is new all the same."""
+        fragment = f"{scratch._BEFORE}rm -f /tmp/x; : >/tmp/x\nfind /tmp/x -newerct @$_ph_time"
+        said = say(bench.box, f"for turn in $(seq 500); do {fragment} -printf 'new\\n'; done")
+        assert said.count("new\n") == 500
 
     def test_nobody_knows_of_leftovers(self, bench: Bench) -> None:
         started = execs(bench.box)
