@@ -6,12 +6,14 @@ item like any other and fails when it is set up: its dataset runs, and its name 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import re
 import types
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +165,19 @@ def _safe_part(name: str) -> str:
 def make_collector(path: Path, parent: pytest.Collector) -> TaskDir | None:
     """Take a task folder out of pytest's hands; None for any other folder."""
     return TaskDir.from_parent(parent, path=path, name=path.name) if is_task(path) else None
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Pause garbage collection while items are made: they all stay, and looking takes long."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def settle_ignored(path: Path, config: pytest.Config) -> bool | None:

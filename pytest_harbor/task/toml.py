@@ -1,15 +1,15 @@
 """TOML bytes to a plain dictionary, with errors that point at a line and column.
 
-Standard library only: collection reads thousands of ``task.toml`` files through here. What the
-keys mean is for :mod:`pytest_harbor.task.config` (everything) and
-:mod:`pytest_harbor.task.outline` (the little that collection needs).
+Collection reads thousands of ``task.toml`` files through here, so the parser is tomli: tomllib's
+own code, compiled. Its releases from 2.4 on read TOML 1.1, which Harbor refuses. What the keys mean
+is for :mod:`pytest_harbor.task.config` (everything) and :mod:`pytest_harbor.task.outline` (the
+little that collection needs).
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-import tomllib
 from typing import Any
 
 from pytest_harbor.errors import TaskError
@@ -47,10 +47,12 @@ def parse_toml(data: bytes, source: str) -> dict[str, Any]:
     Raises TaskError naming ``source``, the line and the column of a syntax error. A byte order
     mark is dropped (Harbor refuses the file, and then the task is missing without a word).
     """
+    import tomli  # here: a run without tasks does not pay for it
+
     text = decode_text(data, source)
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
         message, place = _place(str(error), text)
         raise TaskError(f"{source}, {place}: {message}; fix the TOML syntax there") from error
     except (RecursionError, ValueError) as error:
@@ -59,7 +61,7 @@ def parse_toml(data: bytes, source: str) -> dict[str, Any]:
 
 
 def _place(message: str, text: str) -> tuple[str, str]:
-    """Split tomllib's message into the complaint and "line L, column C"."""
+    """Split the parser's message into the complaint and "line L, column C"."""
     found = _AT.search(message)
     if found is None:
         return message, "somewhere"
