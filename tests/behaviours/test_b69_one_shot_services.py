@@ -49,7 +49,7 @@ def test_main_must_stay(tmp_path: Path) -> None:
         tmp_path, 'services: {main: {image: "debian:bookworm-slim", command: "true"}}'
     )
     with (
-        pytest.raises(SandboxError, match="service main (ended|died) with exit code 0"),
+        pytest.raises(SandboxError, match=r"service main (ended|died) with exit code 0"),
         a_group(a_spec(place)) as group,  # sees the end, if it was there when it looked
     ):
         group.container().run("sleep 30", deadline=soon())
