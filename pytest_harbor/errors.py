@@ -7,7 +7,8 @@
     ├── SandboxError    the Compose group did not start, died or could not be cleaned
     ├── AgentError      the agent could not be prepared
     ├── VerifierError   grading gave no usable reward
-    └── UserError       the simulated user or an MCP grant is not there
+    ├── UserError       the simulated user or an MCP grant is not there
+    └── TrajectoryError a file that should be an ATIF trajectory is none
 
 Each names the outcome that an episode ends with when it is stopped by it.
 """
@@ -70,3 +71,9 @@ class UserError(HarborError):
     """A simulated user or MCP server that is not there or cannot be used."""
 
     outcome = "mcp_unavailable"
+
+
+class TrajectoryError(HarborError):
+    """A file that was given as a trajectory and is none; the message names file and key."""
+
+    outcome = "setup_failed"
