@@ -87,6 +87,12 @@ SETTINGS = (
         kind="path",
         metavar="DIR",
     ),
+    Setting(
+        "resume-sessions",
+        "let each step go on with the agent's session of the step before",
+        kind="flag",
+        key="agent.resume_sessions",
+    ),
     Setting("keep", "leave the Compose groups running, for a look inside", kind="flag", key="keep"),
     Setting("strict", "what is a warning about a task is an error", kind="flag", key="strict"),
     Setting(

@@ -57,6 +57,14 @@ class AgentTable(Table):
     """For the agent ``command``: a shell command, run in main for each turn."""
     env: dict[str, Value] = Field(default_factory=dict)
     """Added to the environment of each turn."""
+    version: str | None = None
+    """The version to install, for agents that are installed; None for the one it is known for."""
+    effort: str | None = None
+    """How hard the model shall think, in the agent's own words: high, ..."""
+    cards: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Folders with cards of the operator's own."""
+    resume_sessions: bool = False
+    """Each step goes on with the session of the step before."""
 
 
 class BuildsTable(Table):

@@ -6,18 +6,50 @@ nothing of tasks, grading or pytest.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from pytest_harbor.sandbox.container import Container, Ran
+from pytest_harbor.sandbox.engine import Engine
 from pytest_harbor.task.timeouts import Deadline
 
 LOGS = "/logs/agent"
 """Where an agent's logs go inside main (harbor-format 4)."""
 
 Transport = Literal["stdio", "sse", "streamable-http"]
+ALL_TRANSPORTS: frozenset[Transport] = frozenset({"stdio", "sse", "streamable-http"})
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an agent can do and what it needs, known before anything starts."""
+
+    is_utility: bool = False
+    """Whether it stands outside the contest (oracle, nop, ...): exempt from MCP checks."""
+    mcp_transports: frozenset[Transport] = ALL_TRANSPORTS
+    """The MCP transports that it can speak."""
+    needs_model: bool = False
+    """Whether it asks a model: it gets the address of the model server ``policy``."""
+    needs_network: bool = False
+    """Whether main must be able to reach this host for it."""
+    resumes: bool = False
+    """Whether it can go on with an earlier turn's session."""
+    binaries: tuple[str, ...] = ()
+    """Programs that main must have."""
+
+
+@dataclass(frozen=True)
+class ModelDoor:
+    """Where an agent finds its model."""
+
+    name: str
+    """What to ask for."""
+    url: str
+    """The address of the episode's secret door at the gateway, without ``/v1``; the same from main
+    and from this host. It is the key as well."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +79,12 @@ class Turn:
     solution: Path | None = None
     """The reference solution's folder; only the oracle looks at it."""
     solution_env: Mapping[str, str] = field(default_factory=dict)
+    model: ModelDoor | None = None
+    """Where the model is, for agents that need one."""
+    effort: str | None = None
+    """How hard the model shall think, in the agent's own words."""
+    session: str | None = None
+    """The session to go on with; None for a fresh one."""
 
 
 @dataclass(frozen=True)
@@ -62,44 +100,49 @@ class TurnResult:
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cost_usd: float | None = None
+    session: str | None = None
+    """By what name a later turn may go on with this one's session."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@runtime_checkable
-class Agent(Protocol):
-    """What an episode asks of an agent."""
+class Agent(ABC):
+    """What an episode asks of an agent; only :meth:`run_turn` must be written."""
 
-    @property
-    def name(self) -> str:
-        """The name by which it is chosen and reported."""
+    name: str
+    """The name by which it is chosen and reported."""
+    version: str = ""
+    """Its version, as exact as it is known before it runs."""
+    model: str | None = None
+    """The model behind it, if there is one."""
+    capabilities: Capabilities = Capabilities()
 
-    @property
-    def version(self) -> str:
-        """Its version, as exact as it is known before it runs."""
+    def prepare(self, engine: Engine, deadline: Deadline) -> Mapping[str, str]:  # noqa: ARG002
+        """Install what is needed once for all episodes, before a group is there.
 
-    @property
-    def model(self) -> str | None:
-        """The model behind it, if there is one."""
+        Returns volumes of the engine by where main shall have them, read-only.
 
-    @property
-    def is_utility(self) -> bool:
-        """Whether it stands outside the contest (oracle, nop, ...): exempt from MCP checks."""
+        Raises:
+            AgentError: it cannot be installed.
+        """
+        return {}
 
-    @property
-    def mcp_transports(self) -> frozenset[Transport]:
-        """The MCP transports that it can speak."""
-
-    def setup(self, container: Container, *, user: str | int | None, deadline: Deadline) -> None:
+    def setup(  # noqa: B027  most agents have nothing to prepare
+        self, container: Container, *, user: str | int | None, deadline: Deadline
+    ) -> None:
         """Prepare once per episode, before the first turn.
 
         Raises:
             AgentError: it cannot work in this container.
         """
 
+    @abstractmethod
     def run_turn(self, turn: Turn) -> TurnResult:
         """Take one turn and come back when it is over or its deadline has passed.
 
         What is left running in the container is the caller's to end.
+
+        Raises:
+            AgentError: the turn could not be taken.
         """
 
 

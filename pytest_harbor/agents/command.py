@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_harbor.agents.base import LOGS, Grant, Transport, Turn, TurnResult, ended
-from pytest_harbor.sandbox.container import Container, Entry
-from pytest_harbor.task.timeouts import Deadline
+from pytest_harbor.agents.base import LOGS, Agent, Grant, Turn, TurnResult, ended
+from pytest_harbor.sandbox.container import Entry
 
 _LOG = "command.txt"
 _INSTRUCTION = f"{LOGS}/instruction.md"
@@ -22,18 +21,13 @@ _SERVERS = f"{LOGS}/mcp.json"
 
 
 @dataclass(frozen=True)
-class CommandAgent:
+class CommandAgent(Agent):
     """Runs ``command`` under the shell of main."""
 
     command: str
     model: str | None = None
     name: str = "command"
     version: str = "1"
-    is_utility: bool = False
-    mcp_transports: frozenset[Transport] = frozenset({"stdio", "sse", "streamable-http"})
-
-    def setup(self, container: Container, *, user: str | int | None, deadline: Deadline) -> None:
-        """Nothing to prepare: what the command needs is in the image or the command fetches it."""
 
     def run_turn(self, turn: Turn) -> TurnResult:
         """Lay instruction and server list into the container and run the command."""

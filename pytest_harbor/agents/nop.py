@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_harbor.agents.base import Transport, Turn, TurnResult
-from pytest_harbor.sandbox.container import Container
-from pytest_harbor.task.timeouts import Deadline
+from pytest_harbor.agents.base import Agent, Capabilities, Turn, TurnResult
 
 
 @dataclass(frozen=True)
-class NopAgent:
+class NopAgent(Agent):
     """Does nothing, always succeeds."""
 
     name: str = "nop"
     version: str = "1"
     model: str | None = None
-    is_utility: bool = True
-    mcp_transports: frozenset[Transport] = frozenset()
-
-    def setup(self, container: Container, *, user: str | int | None, deadline: Deadline) -> None:
-        """Nothing to prepare."""
+    capabilities = Capabilities(is_utility=True)
 
     def run_turn(self, turn: Turn) -> TurnResult:  # noqa: ARG002  the turn passes unused
         """Let the turn pass."""

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_harbor.agents.base import LOGS, Transport, Turn, TurnResult, ended
-from pytest_harbor.sandbox.container import Container, Entry
+from pytest_harbor.agents.base import LOGS, Agent, Capabilities, Turn, TurnResult, ended
+from pytest_harbor.sandbox.container import Entry
 from pytest_harbor.sandbox.uploads import run_script, tree_entries
-from pytest_harbor.task.timeouts import Deadline
 
 _LOG = "oracle.txt"
 _SCRIPT = "solve.sh"
@@ -18,17 +17,13 @@ _PLACE = "/solution"
 
 
 @dataclass(frozen=True)
-class OracleAgent:
+class OracleAgent(Agent):
     """Runs ``/solution/solve.sh``: the step's solution, else the task's."""
 
     name: str = "oracle"
     version: str = "1"
     model: str | None = None
-    is_utility: bool = True
-    mcp_transports: frozenset[Transport] = frozenset({"stdio", "sse", "streamable-http"})
-
-    def setup(self, container: Container, *, user: str | int | None, deadline: Deadline) -> None:
-        """Nothing to prepare."""
+    capabilities = Capabilities(is_utility=True)
 
     def run_turn(self, turn: Turn) -> TurnResult:
         """Lay the solution into the container and run it."""

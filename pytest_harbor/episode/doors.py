@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from pytest_harbor.agents.base import Grant
+from pytest_harbor.agents.base import Grant, ModelDoor
 from pytest_harbor.episode.model_servers import (
     MARK,
+    POLICY,
     make_servers,
     make_terms,
     party_of,
@@ -38,7 +39,7 @@ LEDGER: Final = "model-calls.jsonl"
 """The file of an episode's folder in which each call stands."""
 RELAY_LOG: Final = "mcp-calls.jsonl"
 """The same for what the agent asked of MCP servers."""
-AGENT: Final = party_of("policy")
+AGENT: Final = party_of(POLICY)
 USER: Final = party_of("user_model")
 _TRY_SECONDS: Final = 10.0
 
@@ -63,7 +64,9 @@ class Doors:
         )
         self._grants = plan.relayable
         replaying = gateway.is_replaying
-        self._servers = tuple(make_servers(plan.recipe, host, replaying=replaying))
+        self._servers = tuple(
+            make_servers(plan.model_servers, plan.recipe, host, replaying=replaying)
+        )
         self._access: dict[str, Access] = {}
         self._relays: dict[str, RelayAccess] = {}
         self._listening: dict[str, str] = {}
@@ -142,6 +145,15 @@ class Doors:
     def _addresses(self, address: str) -> dict[str, str]:
         base_url = self._listening[address]
         return {placeholder(name): access.at(base_url).url for name, access in self._access.items()}
+
+    def model(self, name: str, address: str | None) -> ModelDoor:
+        """Where the agent finds its model, by an address of this host that it can reach.
+
+        An agent that works on this host needs no way from main to here.
+        """
+        place = address if address in self._listening else "127.0.0.1"
+        self.listen(place)
+        return ModelDoor(name, self._access[POLICY].at(self._listening[place]).url)
 
     def try_from(self, main: Container, address: str | None) -> tuple[str, ...]:
         """See from inside main that the gateway answers; returns what could not be tried.

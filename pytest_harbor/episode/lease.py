@@ -5,6 +5,7 @@ An episode only works in the group; the lease decides when it exists.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +19,8 @@ from pytest_harbor.sandbox.labels import KEEP, Owner
 from pytest_harbor.task.timeouts import Deadline
 
 _CLOSE_SECONDS = 60.0
+_PREPARE_SECONDS = 900.0
+"""An agent may be hundreds of MB to fetch, and others may be fetching at the same time."""
 
 
 class Lease:
@@ -41,13 +44,15 @@ class Lease:
 
         Raises:
             RecipeError: a model server cannot be used.
+            AgentError: the agent could not be installed.
             ImageError: an image could not be built or pulled.
             SandboxError: the group did not become ready in its budget.
         """
         if not self._is_ready:
             budget = start_budget(self.plan.task, self.plan.recipe)
+            tools = self._prepare_agent()
             self._open_doors()
-            self._group = Group(self._engine, self._spec(), self._owner)
+            self._group = Group(self._engine, self._spec(tools), self._owner)
             try:
                 self._group.start(Deadline.after(budget, "start of the group"))
             except BaseException:
@@ -55,6 +60,11 @@ class Lease:
                 raise
             self._is_ready = True
         return self.group
+
+    def _prepare_agent(self) -> Mapping[str, str]:
+        """Have the agent installed, once for all episodes; not on the group's time."""
+        limit = Deadline.after(_PREPARE_SECONDS, f"installing {self.plan.agent.name}")
+        return self.plan.agent.prepare(self._engine, limit)
 
     def _open_doors(self) -> None:
         if self.doors is not None:
@@ -123,7 +133,7 @@ class Lease:
     ) -> None:
         self.close()
 
-    def _spec(self) -> GroupSpec:
+    def _spec(self, tools: Mapping[str, str]) -> GroupSpec:
         plan, environment = self.plan, self.plan.task.config.environment
         return GroupSpec(
             name=plan.task.name,
@@ -135,6 +145,7 @@ class Lease:
             overlays=plan.overlays,
             main_env=plan.main_env,
             variables=plan.variables,
+            tools=tools,
             workdir=environment.workdir,
             cpus=environment.cpus,
             memory_mb=environment.memory_mb,

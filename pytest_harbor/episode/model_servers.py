@@ -7,19 +7,27 @@ stands for the address, the same in every run.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_harbor.errors import RecipeError
-from pytest_harbor.settings import FromHost, FromModelServer, Recipe, Value
+from pytest_harbor.settings import FromHost, FromModelServer, ModelServerTable, Recipe, Value
 
 if TYPE_CHECKING:
     from pytest_harbor.gateway import ModelServer, Terms
 
+POLICY: Final = "policy"
+"""The model server that an agent asks which needs one."""
 MARK: Final = ".model-server.pytest-harbor.invalid"
 """What every placeholder holds."""
-_PARTIES: Final = {"policy": "agent", "user_model": "user"}
+_PARTIES: Final = {POLICY: "agent", "user_model": "user"}
+_MAKERS: Final = {
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+}
+"""Where the models of a maker answer, and the variable that holds the key."""
 _REPLAYED: Final = "http://replayed.invalid"
 
 
@@ -69,6 +77,39 @@ def _from_host(value: FromHost, key: str, recipe: Recipe, host: Mapping[str, str
     )
 
 
+def with_policy(recipe: Recipe) -> tuple[Recipe, str]:
+    """A recipe with a model server for the agent's calls, and what to ask it for.
+
+    Where the recipe names none, the model's own provider is taken: ``openai/gpt-5.5``.
+
+    Raises:
+        RecipeError: no model is named, or nothing says where it answers.
+    """
+    source, model = recipe.source("agent.name"), recipe.agent.model
+    agent = recipe.agent.name
+    if POLICY in recipe.model_servers:
+        asked = model or recipe.model_servers[POLICY].model
+        if asked is None:
+            raise RecipeError(
+                f"{source}: the agent {agent} needs a model: name one with --harbor-model or "
+                f"model_servers.{POLICY}.model"
+            )
+        return recipe, asked
+    maker, slash, asked = (model or "").partition("/")
+    if not slash or maker not in _MAKERS:
+        known = ", ".join(f"{name}/..." for name in _MAKERS)
+        raise RecipeError(
+            f"{recipe.source('agent.model') if model else source}: nothing says where the model "
+            f"of the agent {agent} answers: give --harbor-model as {known}, or describe a model "
+            f"server called {POLICY} in the recipe"
+        )
+    base_url, key = _MAKERS[maker]
+    table = ModelServerTable(base_url=base_url, key=FromHost(env=key))
+    servers = {**recipe.model_servers, POLICY: table}
+    sources = {**recipe.sources, f"model_servers.{POLICY}.base_url": recipe.source("agent.model")}
+    return recipe.model_copy(update={"model_servers": servers, "sources": sources}), asked
+
+
 def referred(recipe: Recipe) -> tuple[str, ...]:
     """The names of the model servers that variables refer to, each once."""
     tables = (recipe.compose_variables, recipe.agent.env, recipe.verifier.env)
@@ -78,9 +119,9 @@ def referred(recipe: Recipe) -> tuple[str, ...]:
 
 
 def make_servers(
-    recipe: Recipe, host: Mapping[str, str], *, replaying: bool
+    names: Iterable[str], recipe: Recipe, host: Mapping[str, str], *, replaying: bool
 ) -> Iterator[ModelServer]:
-    """The model servers that are referred to; where a recording answers, the host is not asked.
+    """Model servers of the recipe; where a recording answers, the host is not asked.
 
     Raises:
         RecipeError: one lacks what its provider needs, or a host variable is not set.
@@ -92,7 +133,7 @@ def make_servers(
             return value
         return _REPLAYED if replaying else _from_host(value, key, recipe, host)
 
-    for name in referred(recipe):
+    for name in names:
         table, key = recipe.model_servers[name], f"model_servers.{name}"
         try:
             yield ModelServer(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_harbor.agents.base import Agent, Grant
-from pytest_harbor.episode.model_servers import MARK, referred, settle
+from pytest_harbor.episode.model_servers import MARK, POLICY, referred, settle, with_policy
 from pytest_harbor.errors import RecipeError, TaskError
 from pytest_harbor.settings import Recipe
 from pytest_harbor.task import templates
@@ -47,11 +47,14 @@ class Plan:
     """Host variables that the task asks for."""
     secrets: tuple[str, ...]
     warnings: tuple[str, ...]
+    model: str | None = None
+    """What the agent asks the model server ``policy`` for; None for agents that need no model."""
 
     @property
     def model_servers(self) -> tuple[str, ...]:
-        """Names of the model servers that a variable refers to."""
-        return referred(self.recipe)
+        """Names of the model servers that the agent needs or a variable refers to."""
+        needed = (POLICY,) if self.model is not None else ()
+        return tuple(dict.fromkeys((*needed, *referred(self.recipe))))
 
     @property
     def relayable(self) -> tuple[Grant, ...]:
@@ -76,11 +79,16 @@ def make_plan(task: Task, recipe: Recipe, agent: Agent, host: Mapping[str, str])
 
     Raises:
         TaskError: the task needs what this release cannot do, or warns under ``strict``.
-        RecipeError: a variable is not set, or the recipe names a step that is not there.
+        RecipeError: a variable is not set, the recipe names a step that is not there, or the
+            agent lacks a model or cannot resume.
         UserError: the agent cannot use a required MCP server.
     """
     _refuse(task, recipe)
     _known_step(task, recipe)
+    _can_resume(agent, recipe)
+    model = None
+    if agent.capabilities.needs_model:
+        recipe, model = with_policy(recipe)
     environment = task.config.environment
     main_env = templates.resolve_table(environment.env, host, where="[environment.env]")
     grants = make_grants(task.mcp_servers, recipe.task_mcp_grants, host)
@@ -105,6 +113,7 @@ def make_plan(task: Task, recipe: Recipe, agent: Agent, host: Mapping[str, str])
             _secrets(operator, agent_env, verifier_env, {n: host[n] for n in asked if n in host})
         ),
         warnings=(*task.warnings, *unfit),
+        model=model,
     )
 
 
@@ -124,6 +133,14 @@ def _known_step(task: Task, recipe: Recipe) -> None:
         raise RecipeError(
             f"{recipe.source('until_step')}: {task.name} has no step {recipe.until_step!r}; "
             f"its steps are {', '.join(names)}"
+        )
+
+
+def _can_resume(agent: Agent, recipe: Recipe) -> None:
+    if recipe.agent.resume_sessions and not agent.capabilities.resumes:
+        raise RecipeError(
+            f"{recipe.source('agent.resume_sessions')}: the agent {agent.name} cannot go on with "
+            "an earlier session; leave agent.resume_sessions out, or take another agent"
         )
 
 

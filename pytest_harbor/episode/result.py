@@ -59,6 +59,8 @@ class TurnRecord(Record):
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cost_usd: float | None = None
+    session: str | None = None
+    """The name by which a later step may go on with the agent's session."""
     extra: dict[str, JsonValue] = Field(default_factory=dict)
 
 

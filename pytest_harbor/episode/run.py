@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pytest_harbor.episode.lease import Lease
 from pytest_harbor.episode.record import EpisodeRecord
@@ -46,15 +46,15 @@ def run_episode(
             record.begin(lease.plan)
         group = lease.group if lease.is_started else start_group(lease, record)
         stage = open_stage(lease.plan, group, record, user, lease.doors)
-        played = []
+        played: list[StepResult] = []
         for step in lease.plan.steps:
-            result = run_step(stage, step)
+            result = run_step(stage, step, _session(lease, played))
             played.append(result)
             _note_parties(lease, record)
             record.step(result)
             if result.fault is not None or result.gate is not None:
                 break
-        if not lease.plan.agent.is_utility:
+        if not lease.plan.agent.capabilities.is_utility:
             record.warn(never_called(played))
     except HarborError as error:
         record.fault(error, "episode")
@@ -70,6 +70,13 @@ def run_episode(
         raise
     _wind_up(lease, record, user)
     return record.finish()
+
+
+def _session(lease: Lease, played: Sequence[StepResult]) -> str | None:
+    """The agent's session that the next step goes on with, where the recipe wants that."""
+    if not lease.plan.recipe.agent.resume_sessions or not played or played[-1].turn is None:
+        return None
+    return played[-1].turn.session
 
 
 def never_called(steps: Iterable[StepResult]) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from pytest_harbor.agents.base import Agent, Grant
+from pytest_harbor.agents.base import Agent, Grant, ModelDoor
 from pytest_harbor.episode.budgets import setup_budget
 from pytest_harbor.episode.doors import Doors
 from pytest_harbor.episode.plan import Plan
@@ -71,6 +72,12 @@ class Stage:
         usable = (seen.grant for seen in self.grants if not seen.trouble)
         return tuple(self.relayed.get(grant.name, grant) for grant in usable)
 
+    def turn_model(self) -> ModelDoor | None:
+        """Where the agent finds its model; None for agents that need none."""
+        if self.doors is None or self.plan.model is None:
+            return None
+        return self.doors.model(self.plan.model, self.group.host_address)
+
     def turn_env(self) -> dict[str, str]:
         """The agent's variables; scripts find granted servers where the agent does."""
         return {**url_variables(self.relayed.values()), **self.fill(self.plan.agent_env)}
@@ -125,6 +132,11 @@ def open_stage(
     if doors is not None:
         with record.phase("gateway"):
             record.warn(doors.try_from(main, group.host_address))
+    if plan.agent.capabilities.needs_network and group.host_address is None:
+        raise AgentError(
+            f"the agent {plan.agent.name} works in main, and main has no network by which it could "
+            "reach the model gateway on this host"
+        )
     with record.phase("agent-setup"):
         _set_up_agent(plan, main)
     with record.phase("grants"):
@@ -153,9 +165,28 @@ def _relay(grants: Iterable[Seen], group: Group, doors: Doors | None) -> dict[st
 def _set_up_agent(plan: Plan, main: Container) -> None:
     """Let the agent prepare, under a budget of its own (B24)."""
     deadline = Deadline.after(setup_budget(plan.recipe), "agent setup")
+    _check_binaries(plan.agent, main, deadline)
     plan.agent.setup(main, user=plan.task.config.agent.user, deadline=deadline)
     if deadline.expired:
         raise AgentError(f"{plan.agent.name} was not set up in time: {deadline.describe()}")
+
+
+def _check_binaries(agent: Agent, main: Container, deadline: Deadline) -> None:
+    """Refuse an image without the programs that the agent needs, rather than let it fail in there.
+
+    Raises:
+        AgentError: one is missing; the message has its name.
+    """
+    if not agent.capabilities.binaries:
+        return
+    names = " ".join(shlex.quote(name) for name in agent.capabilities.binaries)
+    program = f'for name in {names}; do command -v "$name" >/dev/null || echo "$name"; done'
+    missing = main.run(program, user="0", workdir="/", deadline=deadline).output.decode().split()
+    if missing:
+        raise AgentError(
+            f"the agent {agent.name} needs {', '.join(missing)} in the image of main, which has "
+            "none: add it to the Dockerfile, or take another agent"
+        )
 
 
 def make_workdir(main: Container) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ class _Draft:
 
     step: Step
     folder: StepFolder
+    session: str | None = None
     watch: Stopwatch = field(default_factory=Stopwatch)
     turn: TurnRecord | None = None
     graded: Graded | None = None
@@ -60,9 +61,13 @@ class _Draft:
     warnings: list[str] = field(default_factory=list)
 
 
-def run_step(stage: Stage, step: Step) -> StepResult:
-    """Play one step; a fault in it is in the result, not raised."""
-    draft = _Draft(step, stage.record.folder.step(step.name, implicit=step.implicit))
+def run_step(stage: Stage, step: Step, session: str | None = None) -> StepResult:
+    """Play one step; a fault in it is in the result, not raised.
+
+    ``session`` is the one that the agent shall go on with; None for a fresh one.
+    """
+    folder = stage.record.folder.step(step.name, implicit=step.implicit)
+    draft = _Draft(step, folder, session)
     stage.record.event("step-start", step=step.name, index=step.index)
     if stage.doors is not None:
         stage.doors.step(step.name)
@@ -149,6 +154,9 @@ def _take_turn(stage: Stage, draft: _Draft) -> None:
         grants=stage.turn_grants(),
         solution=step.solution if stage.agent.name == "oracle" else None,
         solution_env=stage.plan.solution_env,
+        model=stage.turn_model(),
+        effort=recipe.agent.effort,
+        session=draft.session,
     )
     try:
         result = stage.agent.run_turn(turn)
@@ -179,6 +187,7 @@ def _turn_record(
         output_tokens=result.output_tokens,
         cached_tokens=result.cached_tokens,
         cost_usd=result.cost_usd,
+        session=result.session,
         extra=dict(result.extra),
     )
 

@@ -315,6 +315,17 @@ def pin_images(document: Document, images: Mapping[str, str]) -> None:
         service.pop("pull_policy", None)
 
 
+def mount_tools(document: Document, tools: Mapping[str, str]) -> None:
+    """Let ``main`` see volumes that the engine has already, by where it shall find them."""
+    for place, volume in tools.items():
+        mount = {"type": "volume", "source": volume, "target": place, "read_only": True}
+        main = document["services"]["main"]
+        main["volumes"] = [*(main.get("volumes") or ()), mount | {"volume": {"nocopy": True}}]
+        document["volumes"] = (document.get("volumes") or {}) | {
+            volume: {"external": True, "name": volume}
+        }
+
+
 def host_paths(document: Document, inside: Path | None) -> tuple[str, ...]:
     """Folders of the host outside the task that services mount, ``service: path`` each."""
     return tuple(

@@ -75,6 +75,8 @@ class GroupSpec:
     """What ``main`` gets in its environment, literally (B66)."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """All that Compose files may interpolate, beside the names of harbor-format 6.2 (B65)."""
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Volumes of the engine by where ``main`` finds them, read-only."""
     workdir: str | None = None
     cpus: float | None = None
     memory_mb: int | None = None
@@ -334,6 +336,7 @@ class Group:
         checks = {name: image.healthcheck for name, image in images.items()}
         patience = documents.hasten_healthchecks(document, checks)
         documents.pin_images(document, {name: image.id for name, image in images.items()})
+        documents.mount_tools(document, spec.tools)
         documents.label(document, {**spec.labels, **self._owner.labels()})
         self.services = tuple(document["services"])
         self.images = {name: image.id for name, image in images.items()}

@@ -89,12 +89,12 @@ def refuse_unfit_agent(agent: Agent, grants: Sequence[Grant], mode: GrantMode) -
     Raises:
         UserError: a required grant that the agent cannot use.
     """
-    if agent.is_utility:
+    if agent.capabilities.is_utility:
         return ()
     unfit = [
         f"agent {agent.name} cannot use the MCP server {grant.name!r} ({grant.transport})"
         for grant in grants
-        if grant.transport not in agent.mcp_transports
+        if grant.transport not in agent.capabilities.mcp_transports
     ]
     if unfit and mode == "required":
         raise UserError(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from episodes import ASK, USER, USER_FILES, one_step, play
 
-from pytest_harbor.agents.base import Transport
+from pytest_harbor.agents.base import Capabilities
 from pytest_harbor.agents.nop import NopAgent
 
 pytestmark = pytest.mark.docker
@@ -23,13 +23,13 @@ class Deaf(NopAgent):
     """An agent in the contest that speaks no MCP."""
 
     name: str = "deaf"
-    is_utility: bool = False
+    capabilities = Capabilities(mcp_transports=frozenset())
 
 
 @dataclass(frozen=True)
 class OnlySse(Deaf):
     name: str = "only-sse"
-    mcp_transports: frozenset[Transport] = frozenset({"sse"})
+    capabilities = Capabilities(mcp_transports=frozenset({"sse"}))
 
 
 def test_b85_a_user_that_listens_late_is_waited_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from episodes import ASK, USER, USER_FILES, Part, many_steps, one_step, play
 
-from pytest_harbor.agents.base import Grant, Transport, Turn, TurnResult
+from pytest_harbor.agents.base import Capabilities, Grant, Turn, TurnResult
 from pytest_harbor.agents.nop import NopAgent
 from pytest_harbor.gateway import Gateway
 
@@ -30,8 +30,7 @@ class Silent(NopAgent):
     """An agent in the contest that asks nothing, and remembers what it was given."""
 
     name: str = "silent"
-    is_utility: bool = False
-    mcp_transports: frozenset[Transport] = frozenset({"streamable-http"})
+    capabilities = Capabilities(mcp_transports=frozenset({"streamable-http"}))
     given: list[Grant] = field(default_factory=list)
 
     def run_turn(self, turn: Turn) -> TurnResult:

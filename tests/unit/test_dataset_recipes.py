@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_harbor.agents.nop import NopAgent
-from pytest_harbor.episode.model_servers import make_servers, party_of, placeholder
+from pytest_harbor.episode.model_servers import make_servers, party_of, placeholder, referred
 from pytest_harbor.episode.plan import make_plan
 from pytest_harbor.errors import RecipeError
 from pytest_harbor.recipe import make_recipe, read_layer
@@ -22,7 +22,7 @@ KEYS = {"OPENAI_API_KEY": "canary-openai", "ANTHROPIC_API_KEY": "canary-anthropi
 
 def test_our_own_tasks_need_no_model() -> None:
     recipe = make_recipe([read_layer(DATASET / "harbor.yaml")])
-    assert not list(make_servers(recipe, {}, replaying=False))
+    assert not list(make_servers(referred(recipe), recipe, {}, replaying=False))
     assert recipe.count_as_zero == ("verifier_timeout",)
 
 
@@ -31,7 +31,9 @@ def test_the_published_tasks_run_as_their_own_configs_have_it() -> None:
     assert recipe.builds.force
     assert recipe.task_mcp_grants == "required"
     assert recipe.count_as_zero == ("verifier_timeout", "no_reward")
-    servers = {each.name: each for each in make_servers(recipe, KEYS, replaying=False)}
+    servers = {
+        each.name: each for each in make_servers(referred(recipe), recipe, KEYS, replaying=False)
+    }
     user, judge = servers["user_model"], servers["judge"]
     assert (user.model, user.extra_body) == ("gpt-5.5", {"reasoning_effort": "high"})
     assert judge.model == "claude-opus-4-5-20251101"

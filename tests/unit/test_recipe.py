@@ -51,7 +51,7 @@ def test_a_dataset_elsewhere_has_its_own_recipe_only(tmp_path: Path) -> None:
     ("values", "said"),
     [
         ({"atempts": 1}, "here:1: unknown recipe key atempts; did you mean attempts?"),
-        ({"agent": "oracle"}, "here:1: unknown recipe key agent: it is a table; set agent.command"),
+        ({"agent": "oracle"}, "here:1: unknown recipe key agent: it is a table; set agent.cards"),
         ({"timeouts__agent__capp": 1}, "did you mean timeouts.agent.cap?"),
         ({"attempts": 0}, "here:1: attempts: Input should be greater than or equal to 1, got 0"),
         ({"attempts": True}, "here:1: attempts: Input should be a valid integer, got True"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_harbor.agents.base import Agent, Capabilities
 from pytest_harbor.agents.nop import NopAgent
 from pytest_harbor.episode import model_servers
 from pytest_harbor.episode.plan import Plan, make_plan
@@ -30,7 +33,8 @@ def recipe(values: Mapping[str, Any]) -> Recipe:
 
 def servers(values: Mapping[str, Any], host: Mapping[str, str], **more: bool) -> list[Any]:
     options = {"replaying": False, **more}
-    return list(model_servers.make_servers(recipe(values), host, **options))
+    made = recipe(values)
+    return list(model_servers.make_servers(model_servers.referred(made), made, host, **options))
 
 
 def test_a_server_is_what_its_table_says() -> None:
@@ -124,13 +128,18 @@ def test_prices_and_budgets_reach_the_gateway() -> None:
     assert (terms.run_budget.usd, terms.run_budget.tokens) == (None, 7)
 
 
-def plan(folder: Path, values: Mapping[str, Any], host: Mapping[str, str]) -> Plan:
+def plan(
+    folder: Path,
+    values: Mapping[str, Any],
+    host: Mapping[str, str],
+    agent: Agent = NopAgent(),  # noqa: B008  it is frozen
+) -> Plan:
     for name, text in {"task.toml": "", "instruction.md": "x", "tests/test.sh": ""}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "environment").mkdir(exist_ok=True)
     (folder / "environment" / "Dockerfile").write_text("FROM x\n")
-    return make_plan(load_task(folder), recipe(values), NopAgent(), host)
+    return make_plan(load_task(folder), recipe(values), agent, host)
 
 
 def test_a_plan_holds_placeholders_and_hides_what_comes_from_the_host(tmp_path: Path) -> None:
@@ -149,3 +158,64 @@ def test_a_plan_holds_placeholders_and_hides_what_comes_from_the_host(tmp_path: 
     assert made.verifier_envs[0]["OTHER_KEY"] == "canary-other"
     assert made.model_servers == ("user_model",)
     assert set(made.secrets) == {"canary-mine", "canary-other"}
+
+
+@dataclass(frozen=True)
+class Thinker(NopAgent):
+    name: str = "thinker"
+    capabilities = Capabilities(needs_model=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "url", "key", "asked"),
+    [
+        ("openai/gpt-5.5", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.5"),
+        ("anthropic/claude-x", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-x"),
+        ("openrouter/a/b", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "a/b"),
+    ],
+)
+def test_a_models_name_says_where_it_answers(
+    tmp_path: Path, model: str, url: str, key: str, asked: str
+) -> None:
+    made = plan(tmp_path, {"agent.name": "thinker", "agent.model": model}, {}, Thinker())
+    assert (made.model, made.model_servers) == (asked, ("policy",))
+    (server,) = model_servers.make_servers(made.model_servers, made.recipe, {}, replaying=False)
+    assert (server.name, server.base_url, server.key_env) == ("policy", url, key)
+
+
+def test_the_recipes_own_policy_server_is_asked(tmp_path: Path) -> None:
+    values = {
+        "agent.name": "thinker",
+        "model_servers.policy.base_url": "http://own.example",
+        "model_servers.policy.model": "own-1",
+    }
+    assert plan(tmp_path / "own", values, {}, Thinker()).model == "own-1"
+    named = {**values, "agent.model": "openai/other"}
+    made = plan(tmp_path / "named", named, {}, Thinker())
+    assert made.model == "openai/other"
+    assert made.recipe.model_servers["policy"].base_url == "http://own.example"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "here: agent.name: nothing says where the model of the agent thinker answers"),
+        ({"agent.model": "gpt-5.5"}, "here: agent.model: nothing says where the model"),
+        ({"agent.model": "acme/m"}, "give --harbor-model as openai/..., anthropic/..."),
+        (
+            {"model_servers.policy.base_url": "http://own.example"},
+            "name one with --harbor-model or model_servers.policy.model",
+        ),
+        ({"agent.resume_sessions": True, "agent.model": "openai/m"}, "cannot go on with an earl"),
+    ],
+)
+def test_what_an_agent_lacks_is_told_before_anything_starts(
+    tmp_path: Path, values: Mapping[str, Any], said: str
+) -> None:
+    with pytest.raises(RecipeError, match=re.escape(said)):
+        plan(tmp_path, {"agent.name": "thinker", **values}, {}, Thinker())
+
+
+def test_an_agent_without_a_model_opens_no_server(tmp_path: Path) -> None:
+    made = plan(tmp_path, {"model_servers.policy.base_url": "http://own.example"}, {})
+    assert (made.model, made.model_servers) == (None, ())
