@@ -31,8 +31,8 @@ class Reading:
     """What the logs of one turn say."""
 
     trajectory: Trajectory | None
-    """Of this turn only: what a resumed session held before is left out. None when the logs hold
-    nothing that happened in it."""
+    """Of this turn only: what a resumed session held before is left out. None when there is
+    nothing to tell, not even an instruction."""
     ended: Literal["exited", "error"]
     """How the turn really ended, whatever the exit code."""
     message: str = ""
