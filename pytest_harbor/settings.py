@@ -17,12 +17,18 @@ from pytest_harbor.recipe_keys import (
 )
 
 GrantMode = Literal["off", "optional", "required"]
+TryWith = Literal["chat", "responses", "messages", "off"]
 Provoked = Literal["verifier_timeout", "no_reward", "reward_unreadable"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 MASK = "***"
+
+
+def _off(value: object) -> object:
+    """Undo YAML, to which a bare ``off`` is a boolean."""
+    return "off" if value is False else value
 
 
 class Table(BaseModel):
@@ -130,6 +136,7 @@ class ModelServerTable(Table):
     retries: Annotated[int, Field(ge=0)] = 4
     concurrency: Annotated[int, Field(ge=1)] | None = None
     keep_tokens: bool = False
+    try_with: Annotated[TryWith, BeforeValidator(_off)] = "chat"
     rules: str | None = None
     recording: str | None = None
 
@@ -157,11 +164,6 @@ class BudgetTable(Table):
     """All parties of one episode together, retries of it included."""
     run: LimitTable = LimitTable()
     """All episodes of all workers together."""
-
-
-def _off(value: object) -> object:
-    """Undo YAML, to which a bare ``off`` is a boolean."""
-    return "off" if value is False else value
 
 
 class Recipe(Table):

@@ -16,6 +16,7 @@ from pytest_harbor.agents.base import Grant, ModelDoor
 from pytest_harbor.episode.model_servers import (
     MARK,
     POLICY,
+    located,
     make_servers,
     make_terms,
     party_of,
@@ -23,7 +24,7 @@ from pytest_harbor.episode.model_servers import (
 )
 from pytest_harbor.episode.plan import Plan
 from pytest_harbor.episode.result import PartyRecord
-from pytest_harbor.errors import HarborError, SandboxError, UserError
+from pytest_harbor.errors import HarborError, RecipeError, SandboxError, UserError
 from pytest_harbor.sandbox.container import Container
 from pytest_harbor.sandbox.from_inside import (
     NoClientError,
@@ -33,7 +34,15 @@ from pytest_harbor.sandbox.from_inside import (
 from pytest_harbor.task.timeouts import Deadline
 
 if TYPE_CHECKING:
-    from pytest_harbor.gateway import Access, Call, Gateway, McpCall, RelayAccess, Summary
+    from pytest_harbor.gateway import (
+        Access,
+        Call,
+        Gateway,
+        McpCall,
+        ModelServer,
+        RelayAccess,
+        Summary,
+    )
 
 LEDGER: Final = "model-calls.jsonl"
 """The file of an episode's folder in which each call stands."""
@@ -59,6 +68,7 @@ class Doors:
         """
         self._gateway = gateway
         self._episode = episode
+        self._plan = plan
         self._terms = replace(
             make_terms(plan.recipe, folder / LEDGER), relay_log=folder / RELAY_LOG
         )
@@ -80,7 +90,8 @@ class Doors:
         """Open a door for each model server, and one for each MCP server of the agent's.
 
         Raises:
-            HarborError: a key is missing, a budget cannot bind, or is spent before the start.
+            HarborError: a key is missing, a model server does not answer, a budget cannot bind,
+                or is spent before the start.
         """
         self._gateway.begin(self._episode, self._terms)
         self.is_open = self._began = True
@@ -88,8 +99,7 @@ class Doors:
             self._before = len(self._gateway.calls(self._episode))
             self._asked_before = len(self._gateway.mcp_calls(self._episode))
             for server in self._servers:
-                party = party_of(server.name)
-                self._access[server.name] = self._gateway.open(self._episode, party, server)
+                self._access[server.name] = self._open(server)
             for grant in self._grants:
                 self._relays[grant.name] = self._gateway.relay(
                     self._episode, grant.name, grant.url or "", headers=grant.headers
@@ -101,6 +111,17 @@ class Doors:
         except BaseException:
             self.close()
             raise
+
+    def _open(self, server: ModelServer) -> Access:
+        from pytest_harbor.gateway.preflight import try_once
+
+        try:
+            access = self._gateway.open(self._episode, party_of(server.name), server)
+            model = self._plan.model if server.name == POLICY else None
+            try_once(self._gateway, server, server.model or model)
+        except RecipeError as error:
+            raise located(error, server.name, self._plan.recipe) from None
+        return access
 
     def close(self) -> None:
         """Let the addresses die; afterwards the sums are final."""

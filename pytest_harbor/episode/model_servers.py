@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_harbor.errors import RecipeError
-from pytest_harbor.settings import FromHost, FromModelServer, ModelServerTable, Recipe, Value
+from pytest_harbor.settings import (
+    FromHost,
+    FromModelServer,
+    ModelServerTable,
+    Recipe,
+    TryWith,
+    Value,
+)
 
 if TYPE_CHECKING:
     from pytest_harbor.gateway import ModelServer, Terms
@@ -22,12 +29,12 @@ POLICY: Final = "policy"
 MARK: Final = ".model-server.pytest-harbor.invalid"
 """What every placeholder holds."""
 _PARTIES: Final = {POLICY: "agent", "user_model": "user"}
-_MAKERS: Final = {
-    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
-    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+_MAKERS: Final[dict[str, tuple[str, str, TryWith]]] = {
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY", "responses"),
+    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY", "messages"),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "chat"),
 }
-"""Where the models of a maker answer, and the variable that holds the key."""
+"""Where the models of a maker answer, the variable that holds the key, what all answer to."""
 _REPLAYED: Final = "http://replayed.invalid"
 
 
@@ -103,8 +110,8 @@ def with_policy(recipe: Recipe) -> tuple[Recipe, str]:
             f"of the agent {agent} answers: give --harbor-model as {known}, or describe a model "
             f"server called {POLICY} in the recipe"
         )
-    base_url, key = _MAKERS[maker]
-    table = ModelServerTable(base_url=base_url, key=FromHost(env=key))
+    base_url, key, try_with = _MAKERS[maker]
+    table = ModelServerTable(base_url=base_url, key=FromHost(env=key), try_with=try_with)
     servers = {**recipe.model_servers, POLICY: table}
     sources = {**recipe.sources, f"model_servers.{POLICY}.base_url": recipe.source("agent.model")}
     return recipe.model_copy(update={"model_servers": servers, "sources": sources}), asked
@@ -151,15 +158,19 @@ def make_servers(
                 retries=table.retries,
                 concurrency=table.concurrency,
                 keep_tokens=table.keep_tokens,
+                try_with=table.try_with,
                 rules=Path(table.rules) if table.rules else None,
                 recording=Path(table.recording) if table.recording else None,
             )
         except RecipeError as error:
-            raise RecipeError(f"{recipe.source(_first_key(key, recipe))}: {error}") from None
+            raise located(error, name, recipe) from None
 
 
-def _first_key(table: str, recipe: Recipe) -> str:
-    return next((key for key in recipe.sources if key.startswith(f"{table}.")), table)
+def located(error: RecipeError, name: str, recipe: Recipe) -> RecipeError:
+    """An error about a model server that also says where the server is defined."""
+    table = f"model_servers.{name}"
+    key = next((key for key in recipe.sources if key.startswith(f"{table}.")), table)
+    return RecipeError(f"{recipe.source(key)}: {error}", outcome=error.outcome)
 
 
 def make_terms(recipe: Recipe, ledger: Path) -> Terms:

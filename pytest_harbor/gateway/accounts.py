@@ -59,6 +59,8 @@ class Terms:
     was told."""
     recording: str | None = None
     """The episode's name in a recording; None: as the episode is called."""
+    recorded: bool = True
+    """Whether its calls are part of a recording that is being made."""
 
 
 @dataclass

@@ -19,6 +19,7 @@ from pytest_harbor.errors import RecipeError
 
 ProviderName = Literal["http", "script", "replay"]
 Auth = Literal["auto", "bearer", "x-api-key"]
+TryWith = Literal["chat", "responses", "messages", "off"]
 
 _SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
@@ -52,6 +53,8 @@ class ModelServer:
     """Ask for token counts where a chat stream does not; the client does not see them."""
     keep_tokens: bool = False
     """Write token ids and log probabilities, where the server returns them, beside the ledger."""
+    try_with: TryWith = "chat"
+    """The kind of request that an ``http`` server must answer before a run's first group starts."""
     rules: Path | None = None
     """For ``script``: the YAML file of its rules."""
     recording: Path | None = None
@@ -68,6 +71,8 @@ class ModelServer:
             return f"there is no provider {self.provider!r}; there are {known}"
         if self.auth not in get_args(Auth):
             return f"auth is {self.auth!r}; give one of {', '.join(get_args(Auth))}"
+        if self.try_with not in get_args(TryWith):
+            return f"try_with is {self.try_with!r}; give one of {', '.join(get_args(TryWith))}"
         need = {"http": "base_url", "script": "rules", "replay": "recording"}[self.provider]
         if getattr(self, need) is None:
             return f"a server of provider {self.provider!r} needs {need}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from pytest_harbor.errors import RecipeError
+from pytest_harbor.gateway.accounts import Terms
 from pytest_harbor.gateway.ledger import Call
 from pytest_harbor.gateway.model_server import ModelServer
 from pytest_harbor.gateway.wires.base import WireName
@@ -14,8 +17,6 @@ from pytest_harbor.gateway.wires.every import WIRES
 if TYPE_CHECKING:
     from pytest_harbor.gateway.server import Gateway
 
-EPISODE: Final = "preflight"
-"""The account under which these calls are entered."""
 _SECONDS: Final = 300.0
 _SAID: Final = [{"role": "user", "content": "Answer with the word OK."}]
 _BODIES: Final[dict[WireName, dict[str, Any]]] = {
@@ -25,29 +26,56 @@ _BODIES: Final[dict[WireName, dict[str, Any]]] = {
 }
 
 
-def try_server(gateway: Gateway, server: ModelServer, wire: WireName = "chat") -> Call | None:
-    """Ask a model server for one real answer, through the gateway, as a party would.
+def try_once(gateway: Gateway, server: ModelServer, model: str | None) -> None:
+    """Have a model server answer once in a run, if it is one that costs.
 
-    Returns:
-        The call as it was entered; None where nothing needs to be tried (scripts, recordings).
+    Not asked: scripts, recordings and models of this machine, and a server whose ``model`` nobody
+    knows yet, for it is its clients' choice.
 
     Raises:
-        RecipeError: it does not answer; says what it said.
+        RecipeError: it does not answer, now or when it was tried first; says what it said.
     """
+    wire = server.try_with
+    if server.provider != "http" or gateway.is_replaying or wire == "off" or model is None:
+        return
+    asked = replace(server, model=model)
+    trouble = gateway.trials.once(asked.fingerprint(), lambda: _trouble(gateway, asked, wire))
+    if trouble is not None:
+        raise RecipeError(trouble)
+
+
+def _trouble(gateway: Gateway, server: ModelServer, wire: WireName) -> str | None:
+    call = _ask(gateway, server, wire)
+    if call.ended == "done":
+        return None
+    if call.fault is None:
+        said = f"in {_SECONDS:g} s"
+    else:
+        said = f"({call.fault}, status {call.status}): {call.message}"
+    return f"model server {server.name!r} does not answer a {wire} request {said}"
+
+
+def _ask(gateway: Gateway, server: ModelServer, wire: WireName) -> Call:
+    """One real answer, through the gateway, as a party would ask for it."""
     import httpx2
 
-    if server.provider != "http" or gateway.is_replaying:
-        return None
-    url = f"{gateway.open(EPISODE, server.name, server).v1}/{WIRES[wire].path}"
-    with httpx2.Client(timeout=_SECONDS, trust_env=False, verify=False) as client:
-        client.post(url, json=_BODIES[wire])
-    call = next(call for call in reversed(gateway.calls(EPISODE)) if call.party == server.name)
-    if call.fault is not None:
-        raise RecipeError(
-            f"model server {server.name!r} does not answer a {wire} request ({call.fault}, "
-            f"status {call.status}): {call.message}"
-        )
-    return call
+    account = account_of(server)
+    gateway.begin(account, Terms(recorded=False))
+    try:
+        url = f"{gateway.open(account, server.name, server).v1}/{WIRES[wire].path}"
+        with (
+            suppress(httpx2.TimeoutException),
+            httpx2.Client(timeout=_SECONDS, trust_env=False, verify=False) as client,
+        ):
+            client.post(url, json=_BODIES[wire])
+    finally:
+        gateway.revoke(account)
+    return gateway.calls(account)[-1]
+
+
+def account_of(server: ModelServer) -> str:
+    """The gateway's account under which a try is entered; no episode is called so."""
+    return f"preflight.{server.name}"
 
 
 def firewall_hint(base_url: str) -> str:

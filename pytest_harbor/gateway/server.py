@@ -34,6 +34,7 @@ from pytest_harbor.gateway.providers import Provider, Recorder
 from pytest_harbor.gateway.recording import Recording, recording_file
 from pytest_harbor.gateway.relay_door import CALL_SECONDS, RelayAccess, RelayDoor
 from pytest_harbor.gateway.relay_log import McpCall, RelayLog
+from pytest_harbor.gateway.trials import Trials
 from pytest_harbor.gateway.upstream import Upstream
 from pytest_harbor.redaction import Redactor
 
@@ -65,6 +66,8 @@ class Gateway:
         self._run_budget = run_budget
         self._run = Spending(shared)
         self._shared = shared
+        self.trials: Final = Trials(shared)
+        """What was tried in this run, by any of its workers."""
         self._record = record
         self._replay = replay
         self._environment = os.environ if environment is None else environment
@@ -310,7 +313,7 @@ class Gateway:
         return account.players[place]
 
     def _recorder(self, account: Account, party: str) -> Recorder | None:
-        if self._record is None:
+        if self._record is None or not account.terms.recorded:
             return None
         if party not in account.recorders:
             file = recording_file(self._record, account.recording, party)

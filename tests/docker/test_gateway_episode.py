@@ -37,7 +37,8 @@ def gateway() -> Iterator[Gateway]:
 
 def server(name: str, upstream: Upstream, **more: Any) -> dict[str, Any]:
     """A model server in a recipe; tokens of its model have a price."""
-    table = {"base_url": upstream.url, "key": {"env": "UPSTREAM_KEY"}, "model": "real-1", **more}
+    table = {"base_url": upstream.url, "key": {"env": "UPSTREAM_KEY"}, "model": "real-1"}
+    table |= {"try_with": "off", **more}
     prices = {"prices.real-1.input": 10.0, "prices.real-1.output": 100.0}
     return {f"model_servers.{name}.{key}": value for key, value in table.items()} | prices
 
@@ -190,6 +191,24 @@ def test_a_budget_that_runs_out_while_grading_is_no_missing_reward(
     assert result.outcome == Outcome.BUDGET_SPENT
     assert result.fault is not None
     assert "1 model calls were refused" in result.fault.message
+
+
+def test_a_model_that_does_not_answer_is_named_before_anything_is_created(
+    tmp_path: Path, gateway: Gateway, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Group, "start", lambda *_: pytest.fail("a group is started"))
+    upstream.stops_after = 0
+    played = play(
+        one_step(tmp_path),
+        recipe=user_recipe(upstream, **{"model_servers.user_model.try_with": "chat"}),
+        host=HOST,
+        gateway=gateway,
+    )
+    result = played.result
+    assert (result.outcome, result.reward) == (Outcome.TASK_INVALID, None)
+    assert result.fault is not None
+    assert "'user_model' does not answer a chat request (unreachable, " in result.fault.message
+    assert result.parties["user"].calls == 0
 
 
 class Deaf(Gateway):

@@ -49,6 +49,7 @@ class Opener:
                 "key": {"env": "UPSTREAM_KEY"},
                 "model": "real-1",
                 "retries": 0,
+                "try_with": "off",
             }.items()
         }
         used = {
@@ -130,6 +131,20 @@ def test_a_refusal_leaves_nothing_open(tmp_path: Path, opener: Opener, gateway: 
     assert (doors.parties(), doors.unreplayed()) == ({}, ())
     with pytest.raises(RecipeError, match="NOT_SET"):
         doors.open()
+    assert gateway.episodes == ()
+
+
+def test_a_server_that_does_not_answer_is_named_and_leaves_nothing_open(
+    opener: Opener, gateway: Gateway, upstream: Upstream
+) -> None:
+    changed = {"model_servers.user_model.try_with": "chat"}
+    upstream.say = "OK"
+    opener.open(**changed).close()
+    assert len(upstream.got) == 1
+    upstream.stop()
+    changed["model_servers.user_model.timeout"] = 60.0  # another server than the one that answered
+    with pytest.raises(RecipeError, match=r"here: .*'user_model' does not answer .*unreachable"):
+        opener.open(**changed)
     assert gateway.episodes == ()
 
 

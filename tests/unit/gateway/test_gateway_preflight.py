@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fake_model_server import CANARY, FakeModelServer, Planned
@@ -11,43 +13,88 @@ from wire_shapes import CHAT, MESSAGE, RESPONSE
 
 from pytest_harbor.errors import RecipeError
 from pytest_harbor.gateway import Budget, Gateway, ModelServer, Terms
-from pytest_harbor.gateway.preflight import EPISODE, firewall_hint, try_server
+from pytest_harbor.gateway.preflight import account_of, firewall_hint, try_once
 
 
 def test_one_real_answer_on_each_wire(
     gateway: Gateway, policy: ModelServer, upstream: FakeModelServer
 ) -> None:
     upstream.plan(Planned(body=CHAT), Planned(body=RESPONSE), Planned(body=MESSAGE))
-    calls = [try_server(gateway, policy, wire) for wire in ("chat", "responses", "messages")]
-    assert [call.wire for call in calls if call] == ["chat", "responses", "messages"]
+    for wire in ("chat", "responses", "messages"):
+        try_once(gateway, replace(policy, try_with=wire), "real-1")  # type: ignore[arg-type]
     assert [got.path for got in upstream.got] == [
         "/v1/chat/completions",
         "/v1/responses",
         "/v1/messages",
     ]
-    assert gateway.summary(EPISODE).tokens == 3300
+    calls = gateway.calls(account_of(policy))
+    assert [call.wire for call in calls] == ["chat", "responses", "messages"]
+    assert gateway.summary(account_of(policy)).tokens == 3300
+    assert gateway.episodes == ()
+
+
+def test_once_in_a_run_whichever_worker_comes_first(
+    policy: ModelServer, upstream: FakeModelServer, tmp_path: Path
+) -> None:
+    upstream.plan(Planned(body=CHAT))
+    for _ in range(2):
+        with Gateway(environment={"POLICY_KEY": CANARY}, shared=tmp_path) as worker:
+            try_once(worker, policy, "real-1")
+            try_once(worker, policy, "real-1")
+    assert len(upstream.got) == 1
 
 
 def test_a_server_that_refuses_is_quoted_without_its_key(
-    gateway: Gateway, policy: ModelServer, upstream: FakeModelServer
+    policy: ModelServer, upstream: FakeModelServer, tmp_path: Path
 ) -> None:
     said = {"error": {"message": f"Incorrect API key provided: {CANARY}"}}
     upstream.plan(Planned(status=401, body=said))
-    with pytest.raises(RecipeError) as caught:
-        try_server(gateway, policy)
-    assert str(caught.value) == (
-        "model server 'policy' does not answer a chat request (auth, status 401): "
-        "Incorrect API key provided: [redacted]"
-    )
+    for _ in range(2):  # the second is told what the first found
+        with (
+            Gateway(environment={"POLICY_KEY": CANARY}, shared=tmp_path) as worker,
+            pytest.raises(RecipeError) as caught,
+        ):
+            try_once(worker, policy, "real-1")
+        assert str(caught.value) == (
+            "model server 'policy' does not answer a chat request (auth, status 401): "
+            "Incorrect API key provided: [redacted]"
+        )
+    assert len(upstream.got) == 1
+    assert CANARY not in "".join(path.read_text() for path in tmp_path.iterdir())
 
 
-def test_scripts_and_recordings_need_no_trying(
-    gateway: Gateway, policy: ModelServer, tmp_path: object
+def test_a_server_that_takes_too_long_has_not_answered(
+    gateway: Gateway,
+    policy: ModelServer,
+    upstream: FakeModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pytest_harbor.gateway.preflight._SECONDS", 0.2)
+    upstream.plan(Planned(body=CHAT, delay=2))
+    with pytest.raises(RecipeError, match=r"does not answer a chat request in 0\.2 s"):
+        try_once(gateway, policy, "real-1")
+
+
+def test_what_costs_nothing_or_cannot_be_asked_is_not_tried(
+    gateway: Gateway, policy: ModelServer, upstream: FakeModelServer
 ) -> None:
     script = ModelServer("policy", provider="script", rules=__file__)  # type: ignore[arg-type]
-    assert try_server(gateway, script) is None
+    try_once(gateway, script, "real-1")
+    try_once(gateway, replace(policy, try_with="off"), "real-1")
+    try_once(gateway, policy, None)
     with Gateway(replay=__file__) as replaying:  # type: ignore[arg-type]
-        assert try_server(replaying, policy) is None
+        try_once(replaying, policy, "real-1")
+    assert upstream.got == []
+
+
+def test_a_try_is_no_part_of_a_recording(
+    policy: ModelServer, upstream: FakeModelServer, tmp_path: Path
+) -> None:
+    upstream.plan(Planned(body=CHAT))
+    with Gateway(environment={"POLICY_KEY": CANARY}, record=tmp_path) as gateway:
+        try_once(gateway, policy, "real-1")
+    assert len(upstream.got) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_budget_in_usd_needs_prices(gateway: Gateway, policy: ModelServer, terms: Terms) -> None:
