@@ -14,7 +14,6 @@ import types
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,7 @@ class TaskDir(pytest.File):
     those of all below it, are the ones of the folder that holds it.
     """
 
-    @cached_property
+    @property
     def ihook(self) -> pluggy.HookRelay:
         """The hooks of the dataset's conftest.py files; pytest knows none for this folder."""
         return _hooks_above(self)

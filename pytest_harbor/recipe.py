@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_harbor.settings import Recipe
 
 FILE_NAME = "harbor.yaml"
-_FILE_KEYS = ("model_servers.<name>.rules", "model_servers.<name>.recording")
+_FILE_KEYS = ("agent.cards", "model_servers.<name>.rules", "model_servers.<name>.recording")
 """Keys whose values are paths, relative to the recipe file that they stand in."""
 
 
@@ -100,9 +100,11 @@ def _leaves(node: Any, place: tuple[str, ...], loader: Any) -> Iterator[tuple[st
 
 def _placed(key: str, value: Any, file: Path) -> Any:
     """A value as it is meant in its file: a path there is relative to the file."""
-    if general(key) in _FILE_KEYS and isinstance(value, str):
-        return str(file.absolute().parent / value)
-    return value
+    if general(key) not in _FILE_KEYS:
+        return value
+    if isinstance(value, list):
+        return [_placed(key, each, file) for each in value]
+    return str(file.absolute().parent / value) if isinstance(value, str) else value
 
 
 def _first_repeated(keys: Iterable[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_harbor.agents.base import Agent
@@ -41,9 +42,31 @@ def find_agent(recipe: Recipe) -> Agent:
         return CommandAgent(choice.command, choice.model)
     if ":" in choice.name:
         return _import(choice.name, source)
-    near = difflib.get_close_matches(choice.name, BUILT_IN, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(BUILT_IN)}, module:Class"
-    raise RecipeError(f"{source}: there is no agent {choice.name!r}; {hint}")
+    return _installed(recipe)
+
+
+def _installed(recipe: Recipe) -> Agent:
+    """The agent of a card, one of the operator's own before one of ours."""
+    from pytest_harbor.agents.card import card_names, find_card
+    from pytest_harbor.agents.installed import CliAgent
+
+    choice = recipe.agent
+    folders = [Path(folder) for folder in choice.cards]
+    card = find_card(choice.name, folders)
+    if card is None:
+        known = (*BUILT_IN, *card_names(folders))
+        near = difflib.get_close_matches(choice.name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}, module:Class"
+        raise RecipeError(
+            f"{recipe.source('agent.name')}: there is no agent {choice.name!r}; {hint}"
+        )
+    if choice.effort is not None and choice.effort not in card.efforts:
+        hint = f"it knows {', '.join(card.efforts)}" if card.efforts else "it has none to set"
+        raise RecipeError(
+            f"{recipe.source('agent.effort')}: the agent {card.name} knows no effort "
+            f"{choice.effort!r}; {hint}"
+        )
+    return CliAgent(card, choice.version or card.version, choice.model)
 
 
 def as_agent(agent: Agent | str, recipe: Recipe) -> tuple[Recipe, Agent]:

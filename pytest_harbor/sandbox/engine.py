@@ -42,6 +42,8 @@ class EngineFacts:
     api_version: str
     cpus: int
     memory_mb: int
+    platform: str
+    """``linux/amd64``, ``linux/arm64``, ..."""
     is_local: bool
     """True when the engine is reached by a unix socket, so that it shares this host's kernel."""
 
@@ -150,6 +152,7 @@ class Engine:
             api_version=str(version["ApiVersion"]),
             cpus=int(info["NCPU"]),
             memory_mb=int(info["MemTotal"]) // (1024 * 1024),
+            platform=f"{version.get('Os') or 'linux'}/{version.get('Arch') or 'amd64'}",
             is_local=self._socket() is not None,
         )
 

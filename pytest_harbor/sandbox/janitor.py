@@ -91,7 +91,8 @@ def sweep_dead_owners(engine: Engine) -> Swept:
 def clean(engine: Engine, *, everything: bool = False, images: bool = False) -> Swept:
     """Remove what was left behind; with ``everything``, also what living runs still use.
 
-    Groups that were kept on purpose go in both cases. ``images`` removes the built ones, too.
+    Groups that were kept on purpose go in both cases. ``images`` removes the built ones, too, and
+    installed tools.
     """
     is_local = engine.facts.is_local
 
@@ -266,10 +267,12 @@ def _remove_images(engine: Engine) -> None:
     from docker.errors import APIError
 
     from pytest_harbor.sandbox.images import DIGEST_LABEL
+    from pytest_harbor.sandbox.tools import remove_tools
 
     for image in engine.api.images(filters={"label": DIGEST_LABEL}):
         with contextlib.suppress(APIError):
             engine.api.remove_image(image["Id"], force=True)
+    remove_tools(engine)
 
 
 def _serve_watch(projects: Iterable[str]) -> int:

@@ -26,6 +26,9 @@ EXPIRES: Final = "pytest-harbor.expires"
 KEEP: Final = "pytest-harbor.keep"
 """On what stays when its owner ends: for an operator to look at, and to remove."""
 
+TOOLS: Final = "pytest-harbor.tools"
+"""On volumes with installed tools: a cache without an owner, which goes when the images go."""
+
 PROJECT: Final = "com.docker.compose.project"
 SERVICE: Final = "com.docker.compose.service"
 

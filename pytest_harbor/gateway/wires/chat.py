@@ -9,7 +9,6 @@ from typing import Any, Final
 from pytest_harbor.gateway import sse
 from pytest_harbor.gateway.wires.base import (
     Conversation,
-    FixedPath,
     Heard,
     Reply,
     Role,
@@ -33,7 +32,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 }
 
 
-class Chat(FixedPath):
+class Chat:
     """``POST /v1/chat/completions``."""
 
     name: WireName = "chat"

@@ -9,7 +9,6 @@ from typing import Any, Final
 from pytest_harbor.gateway import sse
 from pytest_harbor.gateway.wires.base import (
     Conversation,
-    FixedPath,
     Heard,
     Reply,
     Said,
@@ -38,7 +37,7 @@ _FAMILIES: Final[Mapping[int, str]] = {
 }
 
 
-class Messages(FixedPath, TalksUsage):
+class Messages(TalksUsage):
     """``POST /v1/messages``."""
 
     name: WireName = "messages"

@@ -9,7 +9,6 @@ from typing import Any, Final
 from pytest_harbor.gateway import sse
 from pytest_harbor.gateway.wires.base import (
     Conversation,
-    FixedPath,
     Heard,
     Reply,
     Role,
@@ -33,7 +32,7 @@ _LAST: Final = {"response.completed", "response.incomplete", "response.failed"}
 _MESSAGES: Final[Mapping[str, Role]] = {"user": "user", "assistant": "model"}
 
 
-class Responses(FixedPath, TalksUsage):
+class Responses(TalksUsage):
     """``POST /v1/responses``."""
 
     name: WireName = "responses"
