@@ -9,10 +9,12 @@ from pytest_harbor.episode.lease import Lease
 from pytest_harbor.episode.record import EpisodeRecord
 from pytest_harbor.episode.result import EpisodeResult, StepResult
 from pytest_harbor.episode.services import keep_service_logs
-from pytest_harbor.episode.stage import open_stage
+from pytest_harbor.episode.stage import Stage, open_stage
 from pytest_harbor.episode.step import run_step
+from pytest_harbor.episode.trajectories import Chronicle
 from pytest_harbor.errors import HarborError
 from pytest_harbor.sandbox.group import Group
+from pytest_harbor.task.model import Step
 from pytest_harbor.user.sidecar import SimulatedUser, find_user
 
 
@@ -46,12 +48,14 @@ def run_episode(
             record.begin(lease.plan)
         group = lease.group if lease.is_started else start_group(lease, record)
         stage = open_stage(lease.plan, group, record, user, lease.doors)
+        chronicle = Chronicle(record.folder, lease.plan.agent)
         played: list[StepResult] = []
         for step in lease.plan.steps:
             result = run_step(stage, step, _session(lease, played))
             played.append(result)
             _note_parties(lease, record)
             record.step(result)
+            _tell(chronicle, step, result, stage)
             if result.fault is not None or result.gate is not None:
                 break
         if not lease.plan.agent.capabilities.is_utility:
@@ -70,6 +74,15 @@ def run_episode(
         raise
     _wind_up(lease, record, user)
     return record.finish()
+
+
+def _tell(chronicle: Chronicle, step: Step, result: StepResult, stage: Stage) -> None:
+    """Add a step to the episode's trajectory; trouble in here must not take the result along."""
+    calls = stage.doors.tool_calls(step.name) if stage.doors is not None else ()
+    try:
+        chronicle.add(step.instruction, result, calls)
+    except ValueError as error:
+        stage.record.warn([f"step {step.name} is missing in the episode's trajectory: {error}"])
 
 
 def _session(lease: Lease, played: Sequence[StepResult]) -> str | None:

@@ -30,6 +30,7 @@ from pytest_harbor.episode.result import (
 from pytest_harbor.episode.rewards import missed_gate
 from pytest_harbor.episode.services import check_export, keep_service_logs
 from pytest_harbor.episode.stage import Stage, make_workdir, wait_until_healthy
+from pytest_harbor.episode.trajectories import OWN_COUNT, own_count, settle_trajectory
 from pytest_harbor.episode.verdict import meets
 from pytest_harbor.episode.verify import Graded, grade
 from pytest_harbor.errors import AgentError, HarborError, SandboxError
@@ -201,6 +202,7 @@ def _settle(stage: Stage, draft: _Draft) -> None:
         _sweep(stage, draft, "killed_before_grading")
     _fetch_logs(stage, draft)
     _count_tokens(stage, draft)
+    _settle_trajectory(stage, draft)
     if stage.user is not None:
         stage.user.check_memory()
     stage.check_models(goes_on=False)
@@ -218,7 +220,17 @@ def _count_tokens(stage: Stage, draft: _Draft) -> None:
             "cached_tokens": own.cached_tokens,
             "cost_usd": own.cost_usd,
         }
-        draft.turn = turn.model_copy(update=counted)
+        extra = turn.extra
+        if differs := own_count(turn, counted):
+            extra = {**extra, OWN_COUNT: differs}
+        draft.turn = turn.model_copy(update={**counted, "extra": extra})
+
+
+def _settle_trajectory(stage: Stage, draft: _Draft) -> None:
+    if draft.turn is not None:
+        folder = stage.record.folder
+        draft.turn, warnings = settle_trajectory(folder, draft.folder, draft.turn)
+        draft.warnings += warnings
 
 
 def _spare(stage: Stage, draft: _Draft) -> None:

@@ -132,6 +132,12 @@ def granted_tools(grants: Iterable[GrantRecord]) -> list[str]:
     return list(dict.fromkeys(tool for grant in grants for tool in grant.tools))
 
 
+def granted_names(grants: Iterable[GrantRecord]) -> list[str]:
+    """The same as agents call them that join server and tool with a single underscore, too."""
+    joined = (f"{grant.name}_{tool}" for grant in grants for tool in grant.tools)
+    return [*granted_tools(grants), *(name for each in joined for name in (each, f"mcp_{each}"))]
+
+
 def step_facts(step: StepResult, chat: Transcript | None) -> Iterator[Fact]:
     """Everything that is known of a step, turn first, then grading, then what surrounds them."""
     yield from _turn_facts(step)

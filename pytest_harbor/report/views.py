@@ -14,13 +14,14 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from pytest_harbor.episode.result import EpisodeResult, StepResult, Verdict
+from pytest_harbor.episode.trajectories import NAME
 from pytest_harbor.report.charts import Segment, timeline
 from pytest_harbor.report.episodes import reason_of, verdict_of, why
 from pytest_harbor.report.facts import (
     Chip,
     Fact,
     episode_facts,
-    granted_tools,
+    granted_names,
     item_name,
     step_chips,
     step_facts,
@@ -177,7 +178,7 @@ class Viewer:
             folder=self._place.link(result.episode) + "/",
             facts=tuple(episode_facts(result)),
             timeline=tuple(timeline(result)),
-            logs=tuple(self._service_logs(result)),
+            logs=(*self._trajectory(result), *self._service_logs(result)),
             steps=tuple(self._step(result, step, talk) for step in result.steps),
         )
 
@@ -196,7 +197,7 @@ class Viewer:
         if step.turn is None or step.turn.trajectory is None:
             return None
         path = self._place.job / result.episode / step.turn.trajectory
-        return read_transcript(path, to_user=granted_tools(step.grants), redact=self._redact)
+        return read_transcript(path, to_user=granted_names(step.grants), redact=self._redact)
 
     def _logs(
         self, result: EpisodeResult, step: StepResult, chat: Transcript | None
@@ -251,6 +252,13 @@ class Viewer:
                 packed=self._budget.take(path, lambda: {"text": text}),
                 opened=opened,
             )
+
+    def _trajectory(self, result: EpisodeResult) -> Iterator[Log]:
+        """The episode's trajectory, for tools to load: its turns are on the page already."""
+        path = self._place.job / result.episode / NAME
+        if path.is_file():
+            link, length = self._place.link(result.episode, NAME), size(path.stat().st_size)
+            yield Log("Trajectory of the episode", "text", link, f"ATIF, {length}")
 
     def _service_logs(self, result: EpisodeResult) -> Iterator[Log]:
         """What the sidecars printed, as the run folder has it."""

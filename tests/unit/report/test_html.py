@@ -17,7 +17,7 @@ from sample_job import episode, interval, step, unreached, write
 from sample_run import HOSTILE, RECIPE, build
 
 from pytest_harbor.episode.outcome import Outcome
-from pytest_harbor.episode.result import AgentIdentity, GradeRecord, TurnRecord
+from pytest_harbor.episode.result import AgentIdentity, GradeRecord, GrantRecord, TurnRecord
 from pytest_harbor.redaction import Redactor
 from pytest_harbor.report.html import write_report
 from pytest_harbor.report.numbers import numbers
@@ -466,3 +466,27 @@ def test_numbers_that_somebody_has_are_not_counted_again(
     monkeypatch.setattr("pytest_harbor.report.html.numbers", lambda *_: 1 / 0)
     write_report(job, tmp_path / "b.html", results, found=known)
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_the_episodes_trajectory_is_linked_and_not_repeated(tmp_path: Path) -> None:
+    result = episode(steps=[step("one")])
+    write(tmp_path, result, {"trajectory.json": '{"steps": ["a needle"]}'})
+    write_report(tmp_path, tmp_path / "r.html", [result])
+    page = everything(tmp_path / "r.html")
+    assert f"./{result.episode}/trajectory.json" in page
+    assert "needle" not in page
+
+
+def test_a_call_of_the_user_is_talk_also_under_the_names_of_opencode_and_gemini(
+    tmp_path: Path,
+) -> None:
+    grant = GrantRecord(name="user-server", mode="required", tools=("ask_user",))
+    turn = TurnRecord(ran=interval(1.0), ended="exited", trajectory="agent/trajectory.json")
+    result = episode(steps=[step("task", implicit=True, grants=(grant,), turn=turn)])
+    names = ("user-server_ask_user", "mcp_user-server_ask_user", "bash")
+    calls = [{"tool_call_id": n, "function_name": n, "arguments": {}} for n in names]
+    steps = [{"step_id": 1, "source": "agent", "message": "", "tool_calls": calls}]
+    write(tmp_path, result, {"agent/trajectory.json": json.dumps({"steps": steps})})
+    write_report(tmp_path, tmp_path / "r.html", [result])
+    [chat] = [each for each in packed(read_page(tmp_path / "r.html")) if "messages" in each]
+    assert [call["talk"] for call in chat["messages"][0]["calls"]] == [True, True, False]
