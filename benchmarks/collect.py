@@ -61,8 +61,11 @@ def measure(folder: Path, *arguments: str) -> str:
     """Run pytest once and say what it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = (sys.executable, "-P", "-m", "pytest", "--collect-only", "-qq", *arguments)
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=True
+    )
     wall = time.monotonic() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -14,6 +14,7 @@ import types
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ class TaskDir(pytest.File):
     those of all below it, are the ones of the folder that holds it.
     """
 
-    @property
+    @cached_property
     def ihook(self) -> pluggy.HookRelay:
         """The hooks of the dataset's conftest.py files; pytest knows none for this folder."""
         return _hooks_above(self)

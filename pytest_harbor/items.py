@@ -6,6 +6,7 @@ leave a ghost failure and ``-x`` cannot cut an episode in half.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,9 @@ def run_task(
     note_episode(item, folder=getattr(harbor_episode, "folder", None), verdict="error")
     play(harbor_episode.run(), subtests, item)
 
+
+# pytest asks for it once for every task
+run_task.__signature__ = inspect.signature(run_task)  # type: ignore[attr-defined]
 
 _EPISODE = pytest.StashKey[dict[str, Plain]]()
 _STEP = pytest.StashKey["StepResult"]()

@@ -17,7 +17,7 @@ from pytest_harbor.recipe_keys import (
 )
 
 GrantMode = Literal["off", "optional", "required"]
-TryWith = Literal["chat", "responses", "messages", "off"]
+TryWith = Literal["chat", "responses", "messages", "gemini", "off"]
 Provoked = Literal["verifier_timeout", "no_reward", "reward_unreadable"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -128,7 +128,7 @@ class ModelServerTable(Table):
     provider: Literal["http", "script", "replay"] = "http"
     base_url: str | FromHost | None = None
     key: FromHost | None = None
-    auth: Literal["auto", "bearer", "x-api-key"] = "auto"
+    auth: Literal["auto", "bearer", "x-api-key", "x-goog-api-key"] = "auto"
     model: str | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)
     headers: dict[str, str | FromHost] = Field(default_factory=dict)

@@ -39,6 +39,8 @@ class Capabilities:
     """Whether it can go on with an earlier turn's session."""
     binaries: tuple[str, ...] = ()
     """Programs that main must have."""
+    tool_aliases: Mapping[str, str] = field(default_factory=dict)
+    """MCP tools, by their own names, that it must be offered under another one."""
 
 
 @dataclass(frozen=True)

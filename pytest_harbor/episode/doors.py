@@ -73,6 +73,7 @@ class Doors:
             make_terms(plan.recipe, folder / LEDGER), relay_log=folder / RELAY_LOG
         )
         self._grants = plan.relayable
+        self._aliases = plan.agent.capabilities.tool_aliases
         replaying = gateway.is_replaying
         self._servers = tuple(
             make_servers(plan.model_servers, plan.recipe, host, replaying=replaying)
@@ -102,7 +103,11 @@ class Doors:
                 self._access[server.name] = self._open(server)
             for grant in self._grants:
                 self._relays[grant.name] = self._gateway.relay(
-                    self._episode, grant.name, grant.url or "", headers=grant.headers
+                    self._episode,
+                    grant.name,
+                    grant.url or "",
+                    headers=grant.headers,
+                    aliases=self._aliases,
                 )
             opened = [access.secret for access in self._access.values()]
             opened += [relay.secret for relay in self._relays.values()]

@@ -29,10 +29,13 @@ POLICY: Final = "policy"
 MARK: Final = ".model-server.pytest-harbor.invalid"
 """What every placeholder holds."""
 _PARTIES: Final = {POLICY: "agent", "user_model": "user"}
+_GOOGLE: Final = "https://generativelanguage.googleapis.com/v1beta/openai"
+"""Google's own API lies above this address, and is found from it."""
 _MAKERS: Final[dict[str, tuple[str, str, TryWith]]] = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY", "responses"),
     "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY", "messages"),
     "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "chat"),
+    "google": (_GOOGLE, "GEMINI_API_KEY", "gemini"),
 }
 """Where the models of a maker answer, the variable that holds the key, what all answer to."""
 _REPLAYED: Final = "http://replayed.invalid"

@@ -1,9 +1,10 @@
 """The model gateway: the one door through which an episode's model calls go.
 
 It runs on the host, in a thread of its own. A party of an episode (the agent, the simulated user,
-a judge) gets a secret address at which it finds OpenAI chat completions, OpenAI responses and
-Anthropic messages; keys stay here. What each call took is in a ledger, and budgets end it. MCP
-servers that the agent is granted get such addresses too, and every call of a tool is kept.
+a judge) gets a secret address at which it finds OpenAI chat completions, OpenAI responses,
+Anthropic messages and Google's Gemini API; keys stay here. What each call took is in a ledger, and
+budgets end it. MCP servers that the agent is granted get such addresses too, and every call of a
+tool is kept.
 
     gateway = Gateway().start()
     gateway.begin("episode", Terms(ledger=path, prices=prices, budget=Budget(usd=5)))

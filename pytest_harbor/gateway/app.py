@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pytest_harbor.gateway.accounts import Account, Door
@@ -25,6 +26,9 @@ Scope = Mapping[str, Any]
 
 LARGEST_REQUEST: Final = 64 * 1024 * 1024
 """Bytes of a request's body; images in a long conversation need some."""
+
+
+_VERSIONS: Final = frozenset(wire.version for wire in WIRES.values())
 
 
 class RefusedError(Exception):
@@ -59,7 +63,7 @@ class Application:
             await _serve_relay(relay, scope, receive, out)
         elif door is None:
             await _say_unknown(out)
-        elif path == "models" or path.startswith("models/"):
+        elif path == "models" or (path.startswith("models/") and ":" not in path):
             await out.json(200, model_list(door))
         else:
             await self._serve_call(door, path, scope, receive, out)
@@ -67,9 +71,10 @@ class Application:
     async def _serve_call(
         self, door: Door, path: str, scope: Scope, receive: Receive, out: Outgoing
     ) -> None:
-        wire = wire_at(path)
+        wire, asked = wire_at(path)
         try:
             request = await _read_request(door, wire, path, scope, receive)
+            request = replace(request, body={**request.body, **asked})
         except RefusedError as error:
             shape = wire or WIRES["chat"]
             await out.json(error.status, shape.error(error.status, "bad_request", str(error)))
@@ -138,7 +143,7 @@ async def _read_request(
     if wire is None:
         raise RefusedError(404, f"there is no /v1/{path} here; there are {_paths()}")
     if scope["method"] != "POST":
-        raise RefusedError(405, f"/v1/{path} takes POST")
+        raise RefusedError(405, f"/{wire.version}/{path} takes POST")
     if headers.get("content-encoding", "identity") != "identity":
         raise RefusedError(415, "a compressed request is not understood; send it plain")
     try:
@@ -173,7 +178,7 @@ async def _read_body(receive: Receive) -> bytes:
 def split_path(path: str) -> tuple[str, str]:
     """The secret prefix, and what follows it without versions: clients add none, one or two."""
     secret, *segments = [each for each in path.split("/") if each] or [""]
-    while segments and segments[0] == "v1":
+    while segments and segments[0] in _VERSIONS:
         del segments[0]
     return secret, "/".join(segments)
 
@@ -195,4 +200,4 @@ def model_list(door: Door) -> dict[str, Any]:
 
 
 def _paths() -> str:
-    return ", ".join(f"/v1/{path}" for path in (*(wire.path for wire in WIRES.values()), "models"))
+    return ", ".join([*(f"/{wire.version}/{wire.path}" for wire in WIRES.values()), "/v1/models"])

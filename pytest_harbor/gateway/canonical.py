@@ -18,11 +18,21 @@ _TOP: Final = frozenset(
     {"client_metadata", "metadata", "prompt_cache_key", "safety_identifier", "session_id", "user"}
 )
 """Keys of a request that name a session or a person."""
-_ANYWHERE: Final = frozenset({"id", "cache_control", "signature", "encrypted_content", "timestamp"})
+_ANYWHERE: Final = frozenset(
+    {
+        *("id", "cache_control", "signature", "thoughtSignature", "encrypted_content"),
+        "timestamp",
+    }
+)
 """Keys of messages and items that mean nothing to the model, or are new each time."""
 _CALL_IDS: Final = frozenset({"call_id", "tool_call_id", "tool_use_id"})
 """Which call a result belongs to: the order stays, the name goes."""
-_DATA: Final = frozenset({"input", "parameters", "input_schema", "schema"})
+_DATA: Final = frozenset(
+    {
+        *("input", "parameters", "input_schema", "schema"),
+        *("args", "response", "parametersJsonSchema"),
+    }
+)
 """Tables whose keys are the tool's own: an ``id`` in there is an argument."""
 
 _MONTH: Final = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"

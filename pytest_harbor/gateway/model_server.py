@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from pytest_harbor.errors import RecipeError
 
 ProviderName = Literal["http", "script", "replay"]
-Auth = Literal["auto", "bearer", "x-api-key"]
-TryWith = Literal["chat", "responses", "messages", "off"]
+Auth = Literal["auto", "bearer", "x-api-key", "x-goog-api-key"]
+TryWith = Literal["chat", "responses", "messages", "gemini", "off"]
 
 _SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
@@ -31,7 +31,8 @@ class ModelServer:
     name: str
     provider: ProviderName = "http"
     base_url: str | None = None
-    """For ``http``. With a version in its path it is used as it stands, else /v1 is added."""
+    """For ``http``. With a version in its path it is used as it stands, else one is added: /v1,
+    for Gemini /v1beta."""
     model: str | None = None
     """Replaces whatever model the client asks for; None lets the client's choice through."""
     key_env: str | None = None
@@ -39,7 +40,8 @@ class ModelServer:
     key: str | None = field(default=None, repr=False)
     """The key itself; wins over ``key_env``."""
     auth: Auth = "auto"
-    """The header that takes the key. ``auto``: x-api-key for Anthropic messages, else Bearer."""
+    """The header that takes the key. ``auto``: as the wire has it (Anthropic's x-api-key, Google's
+    x-goog-api-key), else Bearer."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Laid over the client's request, tables key by key; a null takes the client's key away."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -23,6 +23,10 @@ _BODIES: Final[dict[WireName, dict[str, Any]]] = {
     "chat": {"model": "preflight", "messages": _SAID},
     "responses": {"model": "preflight", "input": _SAID, "store": False},
     "messages": {"model": "preflight", "messages": _SAID, "max_tokens": 64},
+    "gemini": {
+        "model": "preflight",
+        "contents": [{"role": "user", "parts": [{"text": _SAID[0]["content"]}]}],
+    },
 }
 
 
@@ -62,12 +66,12 @@ def _ask(gateway: Gateway, server: ModelServer, wire: WireName) -> Call:
     account = account_of(server)
     gateway.begin(account, Terms(recorded=False))
     try:
-        url = f"{gateway.open(account, server.name, server).v1}/{WIRES[wire].path}"
+        place = WIRES[wire].place(gateway.open(account, server.name, server).v1, _BODIES[wire])
         with (
             suppress(httpx2.TimeoutException),
             httpx2.Client(timeout=_SECONDS, trust_env=False, verify=False) as client,
         ):
-            client.post(url, json=_BODIES[wire])
+            client.post(f"{place.base_url}/{place.path}", json=place.body)
     finally:
         gateway.revoke(account)
     return gateway.calls(account)[-1]

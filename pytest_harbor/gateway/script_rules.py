@@ -230,4 +230,4 @@ def _properties(tool: Tool) -> Mapping[str, Any]:
 def _something(schema: Mapping[str, Any]) -> Any:
     if schema.get("enum"):
         return schema["enum"][0]
-    return _EMPTY.get(str(schema.get("type")), "")
+    return _EMPTY.get(str(schema.get("type")).lower(), "")  # Google writes STRING

@@ -19,6 +19,7 @@ from pytest_harbor.gateway.limits import Limit
 from pytest_harbor.gateway.model_server import ModelServer
 from pytest_harbor.gateway.providers import Answer, ProviderError, Request, StreamError, Trace
 from pytest_harbor.gateway.sse import Splitter
+from pytest_harbor.gateway.wires.base import WireName
 from pytest_harbor.redaction import MASK
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS: Final = 10.0
 _ANTHROPIC_VERSION: Final = "2023-06-01"
+_KEY_HEADERS: Final[Mapping[WireName, str]] = {
+    "messages": "x-api-key",
+    "gemini": "x-goog-api-key",
+}
+"""The header that takes the key, where that is not Authorization."""
 _VERSION_SEGMENT: Final = re.compile(r"v\d+[a-z0-9]*")
 _PASSED_ON: Final = re.compile(
     r"content-type|retry-after|retry-after-ms|x-should-retry|(x-)?request-id|openai-processing-ms"
@@ -37,7 +43,7 @@ FORWARDED: Final = frozenset({"anthropic-version", "anthropic-beta", "openai-bet
 
 
 class Upstream:
-    """A model server behind HTTP: OpenAI-compatible, or Anthropic's."""
+    """A model server behind HTTP: OpenAI-compatible, Anthropic's, or Google's."""
 
     def __init__(self, server: ModelServer, key: str | None, limit: Limit) -> None:
         self._server = server
@@ -126,7 +132,7 @@ class Upstream:
     def _outgoing(self, client: httpx2.AsyncClient, request: Request) -> httpx2.Request:
         server, wire = self._server, request.wire
         body = merge(request.outgoing, {"model": server.model} if server.model else {})
-        body = merge(body, server.extra_body)
+        place = wire.place(server.base_url or "", merge(body, server.extra_body))
         headers = {name: value for name, value in request.headers.items() if name in FORWARDED}
         if wire.name == "messages":
             headers.setdefault("anthropic-version", _ANTHROPIC_VERSION)
@@ -140,18 +146,19 @@ class Upstream:
         }
         return client.build_request(
             "POST",
-            address(server.base_url or "", wire.path) + _query(request.query),
-            content=json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+            address(place.base_url, place.path, wire.version) + _query(request.query),
+            content=json.dumps(place.body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
             headers=headers,
         )
 
-    def _credentials(self, wire: str) -> dict[str, str]:
+    def _credentials(self, wire: WireName) -> dict[str, str]:
         if self._key is None:
             return {}
         auth = self._server.auth
-        if auth == "x-api-key" or (auth == "auto" and wire == "messages"):
-            return {"x-api-key": self._key}
-        return {"authorization": f"Bearer {self._key}"}
+        header = _KEY_HEADERS.get(wire, "bearer") if auth == "auto" else auth
+        if header == "bearer":
+            return {"authorization": f"Bearer {self._key}"}
+        return {header: self._key}
 
     def _clean(self, tried: _Tried) -> Answer:
         hide = self._hidden.bytes
@@ -196,12 +203,12 @@ class _Hidden:
         return body
 
 
-def address(base_url: str, path: str) -> str:
-    """Where a wire's requests go; /v1 is added to a base whose path names no version."""
+def address(base_url: str, path: str, version: str = "v1") -> str:
+    """Where a wire's requests go; a version is added to a base whose path names none."""
     parts = urlsplit(base_url.rstrip("/"))
     segments = parts.path.split("/")
-    version = "" if any(_VERSION_SEGMENT.fullmatch(each) for each in segments) else "/v1"
-    return urlunsplit(parts._replace(path=f"{parts.path}{version}/{path}"))
+    added = "" if any(_VERSION_SEGMENT.fullmatch(each) for each in segments) else f"/{version}"
+    return urlunsplit(parts._replace(path=f"{parts.path}{added}/{path}"))
 
 
 def merge(body: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx2
 import pytest
 from episodes import ASK, USER, USER_FILES, Part, many_steps, one_step, play
 
@@ -76,3 +77,26 @@ def test_the_address_is_a_secret_and_headers_stay_here(tmp_path: Path, gateway: 
     never = "the agent never called the required MCP server 'user-server'"
     assert never in played.result.warnings
     assert played[0].grants[0].calls == {"ask_user": 0}
+
+
+@dataclass(frozen=True)
+class Renaming(Silent):
+    """An agent whose CLI takes no tool called ask_user; it calls what it is offered."""
+
+    capabilities = Capabilities(tool_aliases={"ask_user": "ask_the_user"})
+
+    def run_turn(self, turn: Turn) -> TurnResult:
+        def post(method: str, **params: object) -> str:
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            with httpx2.Client(trust_env=False, verify=False) as client:
+                return client.post(turn.grants[0].url or "", json=message).text
+
+        assert '"ask_the_user"' in post("tools/list")
+        assert "asked 1" in post("tools/call", name="ask_the_user", arguments={})
+        return super().run_turn(turn)
+
+
+def test_a_tool_under_an_alias_counts_under_its_own_name(tmp_path: Path, gateway: Gateway) -> None:
+    played = play(one_step(tmp_path, USER, **USER_FILES), Renaming(), gateway=gateway)
+    assert played.result.fault is None
+    assert played[0].grants[0].calls == {"ask_user": 1}

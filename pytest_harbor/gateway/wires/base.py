@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pytest_harbor.gateway import sse
 
-WireName = Literal["chat", "responses", "messages"]
+WireName = Literal["chat", "responses", "messages", "gemini"]
 Role = Literal["user", "model", "tool"]
 
 
@@ -130,6 +130,15 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
 
 
+class Place(NamedTuple):
+    """Where a request goes at a model server."""
+
+    base_url: str
+    path: str
+    """Below the version."""
+    body: Mapping[str, Any]
+
+
 class Wire(Protocol):
     """One protocol between a client and a model server."""
 
@@ -139,7 +148,17 @@ class Wire(Protocol):
 
     @property
     def path(self) -> str:
-        """Where its requests go, below the version: ``chat/completions``."""
+        """Where its requests go, below the version, for people: ``chat/completions``."""
+
+    @property
+    def version(self) -> str:
+        """What goes before the path where a server's address has no version."""
+
+    def asked(self, path: str) -> dict[str, Any] | None:
+        """What a path says of a request, in the words of its body; None for another wire's."""
+
+    def place(self, base_url: str, body: Mapping[str, Any]) -> Place:
+        """Where a request goes at a server, and what is then left of its body."""
 
     def error(self, status: int, kind: str, message: str) -> dict[str, Any]:
         """The body of an error that the gateway itself gives."""
@@ -164,6 +183,21 @@ class Wire(Protocol):
 
     def events(self, reply: Reply, body: Mapping[str, Any], /) -> Iterator[bytes]:
         """Write an answer as a stream; ``body`` is the request that it answers."""
+
+
+class FixedPath:
+    """For wires whose requests all go to one path, and say everything else in their bodies."""
+
+    path: str
+    version = "v1"
+
+    def asked(self, path: str) -> dict[str, Any] | None:
+        """Nothing, where it is the path of this wire."""
+        return {} if path == self.path else None
+
+    def place(self, base_url: str, body: Mapping[str, Any]) -> Place:
+        """The one path, with all of the body."""
+        return Place(base_url, self.path, body)
 
 
 class TalksUsage:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pytest_harbor.gateway import sse
 from pytest_harbor.gateway.wires.base import (
     Conversation,
+    FixedPath,
     Heard,
     Reply,
     Role,
@@ -32,7 +33,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 }
 
 
-class Chat:
+class Chat(FixedPath):
     """``POST /v1/chat/completions``."""
 
     name: WireName = "chat"

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pytest_harbor.gateway import sse
 from pytest_harbor.gateway.wires.base import (
     Conversation,
+    FixedPath,
     Heard,
     Reply,
     Said,
@@ -37,7 +38,7 @@ _FAMILIES: Final[Mapping[int, str]] = {
 }
 
 
-class Messages(TalksUsage):
+class Messages(FixedPath, TalksUsage):
     """``POST /v1/messages``."""
 
     name: WireName = "messages"

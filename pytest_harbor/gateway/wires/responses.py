@@ -9,6 +9,7 @@ from typing import Any, Final
 from pytest_harbor.gateway import sse
 from pytest_harbor.gateway.wires.base import (
     Conversation,
+    FixedPath,
     Heard,
     Reply,
     Role,
@@ -32,7 +33,7 @@ _LAST: Final = {"response.completed", "response.incomplete", "response.failed"}
 _MESSAGES: Final[Mapping[str, Role]] = {"user": "user", "assistant": "model"}
 
 
-class Responses(TalksUsage):
+class Responses(FixedPath, TalksUsage):
     """``POST /v1/responses``."""
 
     name: WireName = "responses"

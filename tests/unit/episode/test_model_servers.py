@@ -172,6 +172,12 @@ class Thinker(NopAgent):
         ("openai/gpt-5.5", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.5"),
         ("anthropic/claude-x", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-x"),
         ("openrouter/a/b", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "a/b"),
+        (
+            "google/gemini-x",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "GEMINI_API_KEY",
+            "gemini-x",
+        ),
     ],
 )
 def test_a_models_name_says_where_it_answers(

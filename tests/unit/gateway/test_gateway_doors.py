@@ -236,6 +236,7 @@ def test_sixteen_streams_at_once(
         ("/s/v1/chat/completions", ("s", "chat/completions")),
         ("/s/v1/v1/messages/", ("s", "messages")),
         ("/s//responses", ("s", "responses")),
+        ("/s/v1beta/models/m:generateContent", ("s", "models/m:generateContent")),
         ("/s", ("s", "")),
         ("/", ("", "")),
     ],

@@ -45,6 +45,9 @@ class Side:
 
     path: str
 
+    def place(self, stream: bool) -> str:
+        return self.path
+
     def body(self, turns: list[tuple[Any, str]], tools: bool = True) -> dict[str, Any]:
         raise NotImplementedError
 
@@ -200,7 +203,57 @@ class MessagesSide(Side):
         return {**message, "content": blocks}
 
 
-SIDES = [pytest.param(side, id=side.path) for side in (ChatSide(), ResponsesSide(), MessagesSide())]
+class GeminiSide(Side):
+    path = "models/m:generateContent"
+
+    def place(self, stream: bool) -> str:
+        return "models/m:streamGenerateContent?alt=sse" if stream else self.path
+
+    def body(self, turns: list[tuple[Any, str]], tools: bool = True) -> dict[str, Any]:
+        contents: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": "Write a file."}]}]
+        for answer, result in turns:
+            content = answer["candidates"][0]["content"]
+            call = content["parts"][-1]["functionCall"]
+            response = {"id": call["id"], "name": call["name"], "response": {"output": result}}
+            parts = [{"functionResponse": response}, {"text": "Remember."}]
+            contents += [content, {"role": "user", "parts": parts}]
+        shell = {"type": "OBJECT", "properties": {"command": {"type": "STRING"}}}
+        offered = [
+            {"name": "mcp_user-server_ask_user", "parametersJsonSchema": ASK_SCHEMA},
+            {"name": "bash", "parameters": shell},
+        ]
+        body = {
+            "contents": contents,
+            "systemInstruction": {"parts": [{"text": "You are an agent."}]},
+            "generationConfig": {"thinkingConfig": {"includeThoughts": True}},
+        }
+        return {**body, **({"tools": [{"functionDeclarations": offered}]} if tools else {})}
+
+    def read(self, answer: dict[str, Any]) -> tuple[str, str, list[tuple[str, Any, str]]]:
+        thinking = text = ""
+        calls = []
+        candidate = answer["candidates"][0]
+        for part in candidate["content"]["parts"]:
+            if call := part.get("functionCall"):
+                calls.append((call["name"], call["args"], call["id"]))
+            elif part.get("thought"):
+                thinking += part["text"]
+            else:
+                text += part["text"]
+        assert candidate["finishReason"] == "STOP"
+        assert answer["usageMetadata"]["totalTokenCount"] > 2
+        return thinking, text, calls
+
+    def join(self, events: list[dict[str, Any]]) -> dict[str, Any]:
+        assert all("finishReason" not in event["candidates"][0] for event in events[:-1])
+        parts = [part for event in events for part in event["candidates"][0]["content"]["parts"]]
+        last = events[-1]["candidates"][0]
+        candidate = {**last, "content": {"role": "model", "parts": parts}}
+        return {**events[-1], "candidates": [candidate]}
+
+
+ALL_SIDES = (ChatSide(), ResponsesSide(), MessagesSide(), GeminiSide())
+SIDES = [pytest.param(side, id=side.path) for side in ALL_SIDES]
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +279,7 @@ def scripted(gateway: Gateway, tmp_path: Path, rules: str, party: str = "agent")
 
 def ask(client: httpx2.Client, url: str, side: Side, body: dict[str, Any], stream: bool) -> Any:
     body = {**body, "stream": stream, "stream_options": {"include_usage": True}}
-    answer = client.post(f"{url}/{side.path}", json=body)
+    answer = client.post(f"{url}/{side.place(stream)}", json=body)
     assert answer.status_code == 200, answer.text
     if not stream:
         return answer.json()
@@ -300,11 +353,11 @@ def test_given_usage_counts(gateway: Gateway, client: httpx2.Client, tmp_path: P
     url = scripted(
         gateway, tmp_path, "rules: [{say: Hi, usage: {input: 90, output: 5, cached: 40}}]"
     )
-    for side in (ChatSide(), ResponsesSide(), MessagesSide()):
+    for side in ALL_SIDES:
         for stream in (False, True):
             ask(client, url, side, side.body([]), stream)
     summary = gateway.summary(tmp_path.name)
-    assert (summary.input_tokens, summary.output_tokens, summary.cached_tokens) == (540, 30, 240)
+    assert (summary.input_tokens, summary.output_tokens, summary.cached_tokens) == (720, 40, 320)
 
 
 def test_delay_and_pace(gateway: Gateway, client: httpx2.Client, tmp_path: Path) -> None:
