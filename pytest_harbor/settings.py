@@ -63,6 +63,8 @@ class AgentTable(Table):
     """For the agent ``command``: a shell command, run in main for each turn."""
     env: dict[str, Value] = Field(default_factory=dict)
     """Added to the environment of each turn."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """For Harbor's agents: what Harbor's own ``--agent-kwarg`` would set."""
     version: str | None = None
     """The version to install, for agents that are installed; None for the one it is known for."""
     effort: str | None = None

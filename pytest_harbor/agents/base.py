@@ -37,6 +37,8 @@ class Capabilities:
     """Whether main must be able to reach this host for it."""
     resumes: bool = False
     """Whether it can go on with an earlier turn's session."""
+    plays_solution: bool = False
+    """Whether it is shown the reference solution."""
     binaries: tuple[str, ...] = ()
     """Programs that main must have."""
     tool_aliases: Mapping[str, str] = field(default_factory=dict)

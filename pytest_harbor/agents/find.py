@@ -40,6 +40,10 @@ def find_agent(recipe: Recipe) -> Agent:
                 "the shell command to run in main for each turn"
             )
         return CommandAgent(choice.command, choice.model)
+    if choice.name.startswith("harbor:"):
+        from pytest_harbor.bridge.agents import find_harbor_agent
+
+        return find_harbor_agent(recipe)
     if ":" in choice.name:
         return _import(choice.name, source)
     return _installed(recipe)
@@ -56,7 +60,8 @@ def _installed(recipe: Recipe) -> Agent:
     if card is None:
         known = (*BUILT_IN, *card_names(folders))
         near = difflib.get_close_matches(choice.name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}, module:Class"
+        known = (*known, "module:Class", "harbor:NAME")
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
         raise RecipeError(
             f"{recipe.source('agent.name')}: there is no agent {choice.name!r}; {hint}"
         )

@@ -23,7 +23,7 @@ class OracleAgent(Agent):
     name: str = "oracle"
     version: str = "1"
     model: str | None = None
-    capabilities = Capabilities(is_utility=True)
+    capabilities = Capabilities(is_utility=True, plays_solution=True)
 
     def run_turn(self, turn: Turn) -> TurnResult:
         """Lay the solution into the container and run it."""

@@ -145,7 +145,7 @@ def _can_resume(agent: Agent, recipe: Recipe) -> None:
 
 
 def _solution_env(task: Task, agent: Agent, host: Mapping[str, str]) -> Mapping[str, str]:
-    if agent.name != "oracle":
+    if not agent.capabilities.plays_solution:
         return {}
     return templates.resolve_table(task.config.solution.env, host, where="[solution.env]")
 
@@ -163,7 +163,7 @@ def _asked(task: Task, agent: Agent) -> tuple[str, ...]:
     values = [*task.config.environment.env.values()]
     for step in task.steps:
         values += step.verifier_env.values()
-    if agent.name == "oracle":
+    if agent.capabilities.plays_solution:
         values += task.config.solution.env.values()
     headers = [value for server in task.mcp_servers for value in server.headers.values()]
     found = templates.referenced_names(values)

@@ -153,7 +153,7 @@ def _take_turn(stage: Stage, draft: _Draft) -> None:
         deadline=Deadline.after(budget, f"agent budget of step {step.name}"),
         env=stage.turn_env(),
         grants=stage.turn_grants(),
-        solution=step.solution if stage.agent.name == "oracle" else None,
+        solution=step.solution if stage.agent.capabilities.plays_solution else None,
         solution_env=stage.plan.solution_env,
         model=stage.turn_model(),
         effort=recipe.agent.effort,

@@ -11,7 +11,7 @@ FLOORS = {
     "errors": 0, "plain": 0, "recipe": 0, "recipe_keys": 0, "redaction": 0, "settings": 0,
     "task": 0, "trajectory": 0,
     "sandbox": 1,
-    "agents": 2, "gateway": 2, "user": 2,
+    "agents": 2, "bridge": 2, "gateway": 2, "user": 2,
     "episode": 3,
     "report": 4,
     "collection": 5, "durations": 5, "fixtures": 5, "guard": 5, "hookspecs": 5, "ignoring": 5,
