@@ -120,6 +120,7 @@ def run_once(name, command, tasks, folder, label):
     """Run one runner once; return its figures, or end with its output if a reward is not 1."""
     jobs, log = folder / f"{name}-{label}", folder / f"{name}-{label}.log"
     environment = os.environ | {"HARBOR_TELEMETRY": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # both would compile their modules each time
     figures, status = measure([str(word) for word in command(jobs)], environment, log)
     got = rewards(jobs)
     wanted = {path.name: 1.0 for path in tasks.iterdir()}

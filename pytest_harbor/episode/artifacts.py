@@ -105,9 +105,9 @@ def _fetch(container: Container, artifact: Artifact, place: Path) -> dict[str, s
     path = artifact.source
     if not path.startswith("/"):
         path = f"{container.workdir.rstrip('/')}/{path}"
-    if container.stat(path) is None:
-        return {"status": "failed", "note": f"{path} does not exist"}
     got = container.get_tree(path, place, exclude=artifact.exclude, limit_bytes=_LIMIT_BYTES)
+    if not got.found:
+        return {"status": "failed", "note": f"{path} does not exist"}
     note = "; ".join(got.skipped[:20])
     if not got.is_folder and not got.files:
         return {"status": "failed", "note": note}

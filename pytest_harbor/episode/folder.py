@@ -85,11 +85,16 @@ class EpisodeFolder:
         with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(text + "\n")
 
-    def write_result(self, result: EpisodeResult) -> EpisodeResult:
-        """Write result.json whole; returns the result as it now stands on disk, redacted."""
+    def write_result(self, result: EpisodeResult, *, interim: bool = False) -> EpisodeResult:
+        """Write result.json whole; returns the result as it now stands on disk, redacted.
+
+        ``interim``: a better one will follow, unless the run is killed. It is not laid out for
+        readers: that takes six times as long, and there is one after each step.
+        """
         clean = EpisodeResult.model_validate(self.redactor.data(result.plain()))
         document = {**trial_document(clean, self.path), "pytest_harbor": clean.plain()}
-        self._write("result.json", _json(document))
+        text = json.dumps(document, ensure_ascii=False) if interim else _json(document)
+        self._write("result.json", text)
         return clean
 
     def remove_result(self) -> None:

@@ -181,7 +181,7 @@ class EpisodeRecord:
     def _write_interim(self) -> None:
         text = "the run ended before this episode did"
         fault = Fault(outcome=Outcome.INTERRUPTED, phase="steps", message=text)
-        self.folder.write_result(self._result(self._fault or fault))
+        self.folder.write_result(self._result(self._fault or fault), interim=True)
 
     def _declared(self) -> tuple[Step, ...]:
         return self._plan.task.steps if self._plan is not None else ()

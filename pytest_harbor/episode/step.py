@@ -275,7 +275,6 @@ def _grade(stage: Stage, draft: _Draft) -> None:
     stage.record.event("verify-end", step=step.name, exit_code=graded.record.exit_code)
     draft.warnings += graded.warnings
     stage.check_models(goes_on=False)
-    keep_service_logs(stage.group, stage.record, stage.user)
     if graded.error is None:
         draft.reward, rewards = graded.scalar, graded.record.rewards
     elif graded.error.outcome in recipe.count_as_zero:
