@@ -19,7 +19,7 @@ TEXT_LIMIT: Final = 200_000
 def read_lines(path: Path, note: Callable[[str], None]) -> list[Line]:
     """The JSON objects of a file of JSON lines; other lines are counted in a note."""
     lines, broken = [], 0
-    for text in _text(path, note).split("\n"):
+    for text in read_text(path, note).split("\n"):
         line = _parsed(text)
         if isinstance(line, dict):
             lines.append(line)
@@ -32,7 +32,7 @@ def read_lines(path: Path, note: Callable[[str], None]) -> list[Line]:
 
 def read_json(path: Path, note: Callable[[str], None]) -> Line:
     """The JSON object in a file; empty with a note when there is none."""
-    text = _text(path, note)
+    text = read_text(path, note)
     found = _parsed(text)
     if isinstance(found, dict):
         return found
@@ -41,7 +41,8 @@ def read_json(path: Path, note: Callable[[str], None]) -> Line:
     return {}
 
 
-def _text(path: Path, note: Callable[[str], None]) -> str:
+def read_text(path: Path, note: Callable[[str], None]) -> str:
+    """The text of a file; empty with a note when it cannot be read."""
     try:
         return path.read_bytes().decode("utf-8-sig", "replace")
     except OSError as error:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from harbor_beside import ask_harbor, needs_harbor
 
-from pytest_harbor.agents.readers.base import Reading, find_reader
+from pytest_harbor.agents.readers.base import BUILT_IN, Reading, find_reader
 from pytest_harbor.agents.readers.lines import TEXT_LIMIT
 from pytest_harbor.trajectory import Step, Trajectory, as_data
 
@@ -151,10 +151,10 @@ def test_the_cost_of_a_resumed_session_is_that_of_this_turn() -> None:
     assert read("claude-code", "resumed").cost_usd == 0.00114
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize("name", BUILT_IN)
 @pytest.mark.parametrize("exit_code", [AS_IT_WAS, 0, None])
 def test_a_refusal_is_an_error_in_the_providers_words(name: str, exit_code: int | None) -> None:
-    """Whatever the exit status says: gemini's is 145, and others have exited with 0."""
+    """Whatever the exit status says: gemini's is 145, and aider's is 0."""
     reading = read(name, "refused", exit_code=exit_code)
     assert reading.ended == "error"
     assert "the key was refused" in reading.message
@@ -165,16 +165,17 @@ def test_a_refusal_is_an_error_in_the_providers_words(name: str, exit_code: int 
     ("name", "words"),
     [
         ("claude-code", "error_max_turns"),
+        ("mini-swe-agent", "LimitsExceeded"),
         ("gemini-cli", "Reached max session turns"),
         ("qwen-code", "turn limit"),
     ],
 )
 def test_a_turn_limit_is_an_error(name: str, words: str) -> None:
-    """qwen prints no result then."""
+    """qwen prints no result then, and mini-swe-agent exits with 0."""
     reading = read(name, "limit")
     assert reading.ended == "error"
     assert words in reading.message
-    assert len(acts(reading)) == 2
+    assert len(acts(reading)) == (1 if name == "mini-swe-agent" else 2)
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -213,7 +214,7 @@ def test_broken_lines_are_noted_and_the_rest_is_read(name: str, tmp_path: Path) 
     assert "stdout.jsonl: 3 of " in (reading.trajectory.notes or "")
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_without_any_log_there_is_the_instruction_and_a_note(name: str, tmp_path: Path) -> None:
     (tmp_path / "exit").write_text("1")
     reading = read(name, "first", tmp_path)
@@ -276,6 +277,94 @@ def test_a_subagent_has_a_trajectory_of_its_own() -> None:
     assert observation is not None
     (reference,) = observation.results[0].subagent_trajectory_ref or ()
     assert reference.trajectory_id == sub.trajectory_id
+
+
+def test_mini_swe_agent_is_told_from_its_own_trajectory() -> None:
+    reading = read("mini-swe-agent", "first")
+    assert (reading.ended, reading.session, reading.notes) == ("exited", None, ())
+    assert [call[1] for call in calls(reading)] == [
+        {"command": "printf 'blue\\n' > hello.txt && cat hello.txt && echo oops >&2"},
+        {"command": "exit 3"},
+        {"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"},
+    ]
+    first, second, _ = acts(reading)
+    assert (first.message, first.reasoning_content) == ("Let me write it.", "I should look first.")
+    assert first.timestamp == "2026-11-29T20:12:49.338+00:00"
+    assert second.observation is not None
+    assert second.observation.results[0].extra == {"exit_code": 3}
+    assert (reading.input_tokens, reading.output_tokens, reading.cached_tokens) == (450, 60, 290)
+
+
+def test_aider_is_told_from_its_markdown() -> None:
+    reading = read("aider", "first")
+    assert reading.ended == "exited"
+    assert [step.source for step in steps(reading)] == ["system", "user", "agent"]
+    _, user, answer = steps(reading)
+    assert (user.message, user.timestamp) == (PROMPTS["first"], "2026-11-29 20:13:58")
+    assert str(answer.message).startswith("Let me write it.\n\nhello.txt\n```\n<<<<<<< SEARCH")
+    assert str(answer.message).endswith(">>>>>>> REPLACE\n```")
+    assert answer.observation is not None
+    assert "Applied edit to hello.txt\nCommit 2161627 feat: add hello" in str(
+        answer.observation.results[0].content
+    )
+    assert (reading.input_tokens, reading.output_tokens) == (1800, 21)
+    assert reading.notes == ("aider rounds the tokens that it tells",)
+
+
+AIDER = """
+# aider chat started at 2026-11-29 20:00:00
+
+#### Before.
+Earlier.
+
+# aider chat started at 2026-11-29 21:00:00
+
+> Aider v0.86.2
+
+#### First line
+#### second line
+
+Quoting:
+```
+> not aider's
+#### not the user's
+```
+
+> Tokens: 12k sent, 3.5k cache write, 4k cache hit, 1.2M received. Cost: $1,000.25 message.
+> Retrying: litellm.RateLimitError
+And again.
+> Tokens: 10 sent, 5 received.
+"""
+
+
+def aider(tmp_path: Path, text: str) -> Reading:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/chat.md").write_text(text)
+    return read("aider", "first", tmp_path, 0)
+
+
+def test_of_aiders_history_the_last_chat_counts(tmp_path: Path) -> None:
+    reading = aider(tmp_path, AIDER)
+    assert reading.ended == "exited"
+    _, user, first, again = steps(reading)
+    assert user.message == "First line\nsecond line"
+    assert first.message == "Quoting:\n```\n> not aider's\n#### not the user's\n```"
+    assert again.message == "And again."
+    assert (reading.input_tokens, reading.output_tokens) == (19_510, 1_200_005)
+    assert (reading.cached_tokens, reading.cost_usd) == (4000, 1000.25)
+
+
+def test_an_error_after_aiders_last_answer_is_how_it_ended(tmp_path: Path) -> None:
+    reading = aider(tmp_path, AIDER + "> litellm.InternalServerError: overloaded\n")
+    assert (reading.ended, reading.message) == (
+        "error",
+        "litellm.InternalServerError: overloaded",
+    )
+
+
+def test_aider_without_an_answer_has_failed_although_it_exits_with_0(tmp_path: Path) -> None:
+    reading = aider(tmp_path, "# aider chat started at 2026-11-29 21:00:00\n\n#### Do it.\n")
+    assert (reading.ended, reading.message) == ("error", "aider got no answer from its model")
 
 
 Change = Callable[[list[dict[str, Any]]], None]
@@ -372,7 +461,7 @@ def test_harbor_loads_all_of_them() -> None:
         for name, case in cases
         if (found := read(name, case).trajectory) is not None
     }
-    assert len(given) == len(cases) >= 24
+    assert len(given) == len(cases) >= 29
     assert ask_harbor(
         "from harbor.models.trajectories import Trajectory\n"
         "answer = [name for name, each in given.items() if Trajectory.model_validate(each)]",
