@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 from pytest_harbor.recipe_keys import (
     FREE_TABLES,
@@ -53,11 +53,24 @@ Value = str | FromHost | FromModelServer
 """A variable's value: as it stands, from the operator's environment, or a model's address."""
 
 
+class LoopTable(Table):
+    """What the agent ``model-loop`` may do in a turn."""
+
+    calls: PositiveInt = 100
+    """Model calls."""
+    tokens: PositiveInt | None = None
+    """Input and output of all model calls together; the call that goes beyond is the last."""
+    context: PositiveInt = 100_000
+    """Tokens that the model can be told at once; older tool outputs make room."""
+    command_seconds: Seconds = 300.0
+    """A shell command that takes longer is killed, and the turn goes on."""
+
+
 class AgentTable(Table):
     """Who acts."""
 
     name: str = "oracle"
-    """oracle, nop, command, or a name that a plugin provides."""
+    """Built in, ``module:Class``, or a name that a plugin provides."""
     model: str | None = None
     command: str | None = None
     """For the agent ``command``: a shell command, run in main for each turn."""
@@ -73,6 +86,7 @@ class AgentTable(Table):
     """Folders with cards of the operator's own."""
     resume_sessions: bool = False
     """Each step goes on with the session of the step before."""
+    loop: LoopTable = LoopTable()
 
 
 class BuildsTable(Table):

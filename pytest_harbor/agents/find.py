@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_harbor.agents.base import Agent
 from pytest_harbor.errors import RecipeError
 
 if TYPE_CHECKING:
     from pytest_harbor.settings import Recipe
-
-BUILT_IN = ("command", "nop", "oracle")
 
 
 def find_agent(recipe: Recipe) -> Agent:
@@ -22,31 +21,53 @@ def find_agent(recipe: Recipe) -> Agent:
     Raises:
         RecipeError: there is no such agent, or it lacks what it needs.
     """
-    choice, source = recipe.agent, recipe.source("agent.name")
-    if choice.name == "oracle":
-        from pytest_harbor.agents.oracle import OracleAgent
-
-        return OracleAgent()
-    if choice.name == "nop":
-        from pytest_harbor.agents.nop import NopAgent
-
-        return NopAgent()
-    if choice.name == "command":
-        from pytest_harbor.agents.command import CommandAgent
-
-        if not choice.command:
-            raise RecipeError(
-                f"{source}: the agent 'command' needs the recipe key agent.command: "
-                "the shell command to run in main for each turn"
-            )
-        return CommandAgent(choice.command, choice.model)
-    if choice.name.startswith("harbor:"):
+    name = recipe.agent.name
+    if name in _OWN:
+        return _OWN[name](recipe)
+    if name.startswith("harbor:"):
         from pytest_harbor.bridge.agents import find_harbor_agent
 
         return find_harbor_agent(recipe)
-    if ":" in choice.name:
-        return _import(choice.name, source)
+    if ":" in name:
+        return _import(name, recipe.source("agent.name"))
     return _installed(recipe)
+
+
+def _oracle(_recipe: Recipe) -> Agent:
+    from pytest_harbor.agents.oracle import OracleAgent
+
+    return OracleAgent()
+
+
+def _nop(_recipe: Recipe) -> Agent:
+    from pytest_harbor.agents.nop import NopAgent
+
+    return NopAgent()
+
+
+def _command(recipe: Recipe) -> Agent:
+    from pytest_harbor.agents.command import CommandAgent
+
+    if not recipe.agent.command:
+        raise RecipeError(
+            f"{recipe.source('agent.name')}: the agent 'command' needs the recipe key "
+            "agent.command: the shell command to run in main for each turn"
+        )
+    return CommandAgent(recipe.agent.command, recipe.agent.model)
+
+
+def _model_loop(recipe: Recipe) -> Agent:
+    from pytest_harbor.agents.model_loop import ModelLoop
+
+    return ModelLoop(recipe.agent.model, recipe.agent.loop)
+
+
+_OWN: Final[Mapping[str, Callable[[Recipe], Agent]]] = {
+    "command": _command,
+    "model-loop": _model_loop,
+    "nop": _nop,
+    "oracle": _oracle,
+}
 
 
 def _installed(recipe: Recipe) -> Agent:
@@ -58,7 +79,7 @@ def _installed(recipe: Recipe) -> Agent:
     folders = [Path(folder) for folder in choice.cards]
     card = find_card(choice.name, folders)
     if card is None:
-        known = (*BUILT_IN, *card_names(folders))
+        known = (*_OWN, *card_names(folders))
         near = difflib.get_close_matches(choice.name, known, n=1)
         known = (*known, "module:Class", "harbor:NAME")
         hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"

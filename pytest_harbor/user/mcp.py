@@ -6,7 +6,8 @@ grants a server, and run to its end within one call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -61,11 +62,18 @@ def shake_hands(grant: Grant, address: Address, deadline: Deadline) -> Handshake
         raise
     except Exception as error:
         raise UserError(
-            f"{address.url} does not answer as an MCP server: {_cause(error)}"
+            f"{address.url} does not answer as an MCP server: {cause_of(error)}"
         ) from error
 
 
 async def _greet(grant: Grant, address: Address, deadline: Deadline) -> Handshake:
+    async with connected(grant, address, deadline) as client:
+        return await _introduce(client)
+
+
+@asynccontextmanager
+async def connected(grant: Grant, address: Address, deadline: Deadline) -> AsyncIterator[Any]:
+    """A client of ``mcp`` that has greeted the server."""
     import httpx2
     from mcp import Client
     from mcp.client.sse import sse_client
@@ -74,7 +82,8 @@ async def _greet(grant: Grant, address: Address, deadline: Deadline) -> Handshak
     if grant.transport == "sse":
         connection: Any = sse_client(address.url, headers=dict(address.headers))
         async with Client(connection, mode="legacy") as client:
-            return await _introduce(client)
+            yield client
+        return
     transport = None if address.inside is None else _inside(address.inside, deadline)
     async with httpx2.AsyncClient(
         transport=transport,
@@ -84,7 +93,7 @@ async def _greet(grant: Grant, address: Address, deadline: Deadline) -> Handshak
     ) as http:
         connection = streamable_http_client(address.url, http_client=http)
         async with Client(connection, mode="legacy") as client:
-            return await _introduce(client)
+            yield client
 
 
 async def _introduce(client: Any) -> Handshake:
@@ -151,7 +160,7 @@ def _raw(request: httpx2.Request) -> str:
     return "\r\n".join(lines) + "\r\n\r\n" + request.content.decode("utf-8")
 
 
-def _cause(error: BaseException) -> str:
+def cause_of(error: BaseException) -> str:
     """The innermost reason of what a task group wrapped."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
