@@ -25,7 +25,8 @@ from pytest_harbor.episode.rewards import StepScore, add_up, add_up_as_harbor, a
 from pytest_harbor.episode.verdict import rule
 from pytest_harbor.errors import HarborError
 from pytest_harbor.redaction import Redactor
-from pytest_harbor.task.model import Step
+from pytest_harbor.settings import Recipe
+from pytest_harbor.task.model import Step, Task
 
 _STOPS_HARBOR_TOO = frozenset(
     {
@@ -208,7 +209,7 @@ class EpisodeRecord:
         return EpisodeResult(
             **self._identity,
             episode=self.folder.name,
-            task_digest=plan.task.digest if plan is not None else "",
+            **(_task_identity(plan.task) if plan is not None else {}),
             outcome=ruling.outcome,
             reward=reward,
             reward_as_harbor=add_up_as_harbor(scores, strategy) if known else None,
@@ -218,7 +219,7 @@ class EpisodeRecord:
             reward_strategy=strategy,
             threshold=threshold,
             fault=fault,
-            agent=_identity(plan.agent) if plan is not None else None,
+            agent=_identity(plan.agent, plan.recipe) if plan is not None else None,
             tokens=_sum_tokens(steps),
             cost_usd=_sum_costs(steps),
             parties=self._parties,
@@ -251,8 +252,18 @@ def _outcome(error: BaseException) -> Outcome:
     return Outcome.INTERRUPTED if stopped else Outcome.INTERNAL
 
 
-def _identity(agent: Agent) -> AgentIdentity:
-    return AgentIdentity(name=agent.name, version=agent.version, model=agent.model)
+def _identity(agent: Agent, recipe: Recipe) -> AgentIdentity:
+    return AgentIdentity(
+        name=agent.name, version=agent.version, model=agent.model, effort=recipe.agent.effort
+    )
+
+
+def _task_identity(task: Task) -> dict[str, Any]:
+    return {
+        "task_digest": task.digest,
+        "part_digests": dict(task.part_digests),
+        "network_mode": task.config.environment.network_mode,
+    }
 
 
 def _score(step: StepResult) -> StepScore:

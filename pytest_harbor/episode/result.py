@@ -183,6 +183,8 @@ class AgentIdentity(Record):
     name: str
     version: str = ""
     model: str | None = None
+    effort: str | None = None
+    """How hard the model was asked to think."""
 
 
 class RecipeValue(Record):
@@ -204,6 +206,10 @@ class EpisodeResult(Record):
     task: str
     task_path: str
     task_digest: str = ""
+    part_digests: dict[str, str] = Field(default_factory=dict)
+    """Digests of the task's parts: tests, environment/user-server, ..."""
+    network_mode: str = ""
+    """What main may reach: ``public``."""
     attempt: int = 1
     outcome: Outcome
     reward: float | None = None

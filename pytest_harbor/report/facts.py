@@ -236,7 +236,8 @@ def episode_facts(result: EpisodeResult) -> Iterator[Fact]:
     yield Fact("Run it again", f"pytest {_shell(result.key)}", code=True)
     if result.agent is not None:
         agent = " ".join(filter(None, [result.agent.name, result.agent.version]))
-        yield Fact("Agent", ", ".join(filter(None, [agent, result.agent.model])))
+        effort = f"effort {result.agent.effort}" if result.agent.effort else None
+        yield Fact("Agent", ", ".join(filter(None, [agent, result.agent.model, effort])))
     if result.attempt > 1:
         yield Fact("Attempt", str(result.attempt))
     graded = f"{result.reward_strategy} of the steps, passes from {decimal(result.threshold)}"
@@ -250,6 +251,11 @@ def episode_facts(result: EpisodeResult) -> Iterator[Fact]:
         yield Fact("Model calls", items=party_items(result.parties))
     if result.task_digest:
         yield Fact("Task digest", result.task_digest, code=True)
+    if result.part_digests:
+        parts = (f"{part}: {digest[:12]}" for part, digest in sorted(result.part_digests.items()))
+        yield Fact("Its parts", items=tuple(parts), code=True)
+    if result.network_mode:
+        yield Fact("Network", result.network_mode)
     if result.images:
         images = tuple(f"{service}: {image}" for service, image in sorted(result.images.items()))
         yield Fact("Images", items=images, code=True)

@@ -118,6 +118,10 @@ def _task(members: Sequence[EpisodeResult]) -> TaskIdentity:
 
 def _changes(path: str, members: Sequence[EpisodeResult]) -> Iterator[Difference]:
     yield from _difference("task digest", path, _digests(members))
+    for part in sorted({part for each in members for part in each.part_digests}):
+        known = (each.part_digests for each in members if each.part_digests)
+        counted = Counter(f"sha256:{one[part]}" if part in one else "none" for one in known)
+        yield from _difference(f"digest of {part}", path, counted)
     for service, counted in _images(members).items():
         yield from _difference(f"image of {service}", path, counted)
 

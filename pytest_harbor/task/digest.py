@@ -39,8 +39,32 @@ def task_digest(folder: Path) -> str:
 
     Raises TaskError when something cannot be read.
     """
+    return _digest(_files_of_task(folder), bits=0o100)
+
+
+def part_digests(folder: Path) -> dict[str, str]:
+    """Return digests like :func:`task_digest` of the parts of a task, to tell what has changed.
+
+    A part is what stands at the top of the folder (``task.toml``, ``tests``), and each folder in
+    ``environment``: a simulated user and its persona are one of those.
+
+    Raises TaskError when something cannot be read.
+    """
+    parts: dict[str, list[tuple[bytes, Path]]] = {}
+    for name, path in _files_of_task(folder):
+        parts.setdefault(_part(os.fsdecode(name)), []).append((name, path))
+    return {part: _digest(iter(parts[part]), bits=0o100) for part in sorted(parts)}
+
+
+def _part(name: str) -> str:
+    top, _, rest = name.partition("/")
+    inner, slash, _ = rest.partition("/")
+    return f"{top}/{inner}" if top == "environment" and slash else top
+
+
+def _files_of_task(folder: Path) -> Iterator[tuple[bytes, Path]]:
     entries = _entries(folder, b"", ignored=CACHES | {".git"})
-    return _digest((entry for entry in entries if not _is_folder(entry[1])), bits=0o100)
+    return (entry for entry in entries if not _is_folder(entry[1]))
 
 
 def _digest(entries: Iterator[tuple[bytes, Path]], *, bits: int) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pytest_harbor.task.digest import task_digest
+from pytest_harbor.task.digest import part_digests, task_digest
 from pytest_harbor.task.schema import Artifact, CollectHook, Healthcheck, McpServer, TaskConfig
 from pytest_harbor.task.timeouts import Declared
 
@@ -89,3 +89,8 @@ class Task:
     def digest(self) -> str:
         """Digest of the whole folder, computed at first use; see :func:`task_digest`."""
         return task_digest(self.folder)
+
+    @cached_property
+    def part_digests(self) -> Mapping[str, str]:
+        """Digests of its parts, computed at first use; see :func:`part_digests`."""
+        return part_digests(self.folder)

@@ -89,3 +89,12 @@ def test_true_and_one_are_not_the_same_value() -> None:
 def test_the_order_of_the_results_does_not_matter() -> None:
     some = [one(), one(attempt=2, task_digest=NEW), one("u")]
     assert identity(some) == identity(reversed(some))
+
+
+def test_what_part_of_a_task_has_changed() -> None:
+    parts = [{"tests": "a" * 64}, {"tests": "b" * 64, "environment/user-server": "c" * 64}, {}]
+    found = identity([one(attempt=n, part_digests=each) for n, each in enumerate(parts, 1)])
+    assert [str(each) for each in found.differences] == [
+        "t: digest of environment/user-server differs: none in 1, sha256:cccccccccccc in 1",
+        "t: digest of tests differs: sha256:aaaaaaaaaaaa in 1, sha256:bbbbbbbbbbbb in 1",
+    ]

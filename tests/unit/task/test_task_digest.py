@@ -10,7 +10,7 @@ import pytest
 from task_folders import write_files
 
 from pytest_harbor.errors import TaskError
-from pytest_harbor.task.digest import environment_digest, task_digest
+from pytest_harbor.task.digest import environment_digest, part_digests, task_digest
 
 FILES: dict[str, str | bytes | None] = {"a": "one", "b/c": "two", "b/d.sh": "three"}
 
@@ -99,6 +99,17 @@ def test_a_repository_at_the_top_of_a_task_does_not_count(folder: Path) -> None:
     before = task_digest(folder)
     write_files(folder, {".git/HEAD": "ref"})
     assert task_digest(folder) == before
+
+
+def test_the_parts_tell_which_has_changed(tmp_path: Path) -> None:
+    places = ["task.toml", "tests/test.sh", "steps/a/x", "environment/Dockerfile"]
+    places += ["environment/user-server/persona.md", "environment/user-server/a/b"]
+    write_files(tmp_path, dict.fromkeys(places, "x"))
+    before = part_digests(tmp_path)
+    assert list(before) == ["environment", "environment/user-server", "steps", "task.toml", "tests"]
+    write_files(tmp_path, {"environment/user-server/persona.md": "y"})
+    after = part_digests(tmp_path)
+    assert {part for part in before if before[part] != after[part]} == {"environment/user-server"}
 
 
 def test_a_repository_in_a_build_context_does(folder: Path) -> None:
