@@ -102,6 +102,12 @@ SETTINGS = (
         everywhere=False,
     ),
     Setting(
+        "clean-images",
+        "the same, and remove the images that were built and the agents that were installed",
+        kind="flag",
+        everywhere=False,
+    ),
+    Setting(
         "show-recipe",
         "print each recipe value and where it was written, run nothing",
         kind="flag",

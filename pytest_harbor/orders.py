@@ -12,15 +12,19 @@ from pytest_harbor.options import given, recipe_layers
 
 
 def clean(config: pytest.Config) -> int | None:
-    """Obey ``--harbor-clean``: remove what killed runs left; None where that is not asked."""
-    if given(config, "clean") is None:
+    """Obey ``--harbor-clean``: remove what killed runs left; None where that is not asked.
+
+    ``--harbor-clean-images`` takes what is kept for later runs as well.
+    """
+    images = given(config, "clean-images") is not None
+    if not images and given(config, "clean") is None:
         return None
     from pytest_harbor.sandbox.engine import Engine
     from pytest_harbor.sandbox.janitor import clean as sweep
 
     try:
         with closing(Engine()) as engine:
-            swept = sweep(engine)
+            swept = sweep(engine, images=images)
     except HarborError as error:
         raise pytest.UsageError(str(error)) from None
     groups = [f"  of {group}" for group in swept.groups]
