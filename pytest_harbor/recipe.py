@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from pytest_harbor.settings import Recipe
 
 FILE_NAME = "harbor.yaml"
-_FILE_KEYS = ("agent.cards", "model_servers.<name>.rules", "model_servers.<name>.recording")
+_FILE_KEYS = (
+    "agent.cards",
+    "agent.trajectories",
+    "model_servers.<name>.rules",
+    "model_servers.<name>.recording",
+)
 """Keys whose values are paths, relative to the recipe file that they stand in."""
 
 

@@ -87,6 +87,8 @@ class AgentTable(Table):
     resume_sessions: bool = False
     """Each step goes on with the session of the step before."""
     loop: LoopTable = LoopTable()
+    trajectories: str | None = None
+    """For the agent ``replay``: an ATIF file, or the run folder of an earlier episode."""
 
 
 class BuildsTable(Table):

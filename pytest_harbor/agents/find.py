@@ -62,11 +62,26 @@ def _model_loop(recipe: Recipe) -> Agent:
     return ModelLoop(recipe.agent.model, recipe.agent.loop)
 
 
+def _replay(recipe: Recipe) -> Agent:
+    from pytest_harbor.agents.replay import ReplayAgent
+
+    if not recipe.agent.trajectories:
+        raise RecipeError(
+            f"{recipe.source('agent.name')}: the agent 'replay' needs the recipe key "
+            "agent.trajectories: an ATIF file, or the run folder of an earlier episode"
+        )
+    path = Path(recipe.agent.trajectories)
+    if not path.exists():
+        raise RecipeError(f"{recipe.source('agent.trajectories')}: {path} does not exist")
+    return ReplayAgent(path)
+
+
 _OWN: Final[Mapping[str, Callable[[Recipe], Agent]]] = {
     "command": _command,
     "model-loop": _model_loop,
     "nop": _nop,
     "oracle": _oracle,
+    "replay": _replay,
 }
 
 

@@ -100,6 +100,7 @@ def hands(turn: Turn) -> Iterator[Hands]:
             sessions = {
                 grant.name: stack.enter_context(open_session(grant, turn.deadline))
                 for grant in turn.grants
+                if grant.url is not None  # what main itself starts is not reached from here
             }
             ready = Hands(turn, sessions)
         except TimeoutError:

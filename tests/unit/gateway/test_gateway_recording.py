@@ -13,8 +13,9 @@ from wire_shapes import CHAT, CHAT_STREAM, DONE, MESSAGE, MESSAGES_STREAM, RESPO
 
 from pytest_harbor.errors import RecipeError
 from pytest_harbor.gateway import Budget, Gateway, ModelServer, Terms
-from pytest_harbor.gateway.canonical import canonical, digest, explain, steady_text
+from pytest_harbor.gateway.canonical import canonical, digest, explain
 from pytest_harbor.gateway.recording import read_recording
+from pytest_harbor.steady import steady_text
 
 LONG = "You are an agent. " * 20
 
