@@ -93,6 +93,11 @@ SETTINGS = (
         kind="flag",
         key="agent.resume_sessions",
     ),
+    Setting(
+        "private-verifier",
+        "keep what verifiers wrote out of the HTML report and the junit file",
+        kind="flag",
+    ),
     Setting("keep", "leave the Compose groups running, for a look inside", kind="flag", key="keep"),
     Setting("strict", "what is a warning about a task is an error", kind="flag", key="strict"),
     Setting(

@@ -137,7 +137,13 @@ class Reporting:
         asked = given(self._config, "html")
         path = Path(asked.value) if asked else self._job.folder / "report.html"
         results = self._job.results().values()
-        write_report(self._job.folder, path, results, found=self._numbers)
+        write_report(
+            self._job.folder,
+            path,
+            results,
+            private_verifier=self._keeps_verifier_private,
+            found=self._numbers,
+        )
         self._places.append(f"HTML report: {self._shorten(path)}")
 
     def _rewrite_junit(self) -> None:
@@ -154,10 +160,17 @@ class Reporting:
             root=self._config.rootpath,
             prefix=self._config.getoption("junitprefix", None) or "",
             shown=self._shown,
+            private_verifier=self._keeps_verifier_private,
         )
         if trouble:
             raise ValueError(trouble)
         self._places.append(f"junit: {self._shorten(path)}")
+
+    @property
+    def _keeps_verifier_private(self) -> bool:
+        """Whether hidden tests must not be read from a report (B118)."""
+        asked = given(self._config, "private-verifier")
+        return bool(asked and asked.value)
 
     def _shorten(self, path: Path) -> str:
         here = self._config.invocation_params.dir

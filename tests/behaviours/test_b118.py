@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from episodes import one_step
 from junit_tools import cases
 from page_tools import everything
 from sample_job import episode, fault, interval, step, write
@@ -18,6 +20,21 @@ ROW = (
     '<testsuites><testsuite name="pytest"><testcase classname="d.t.task.toml" name="t" time="1">'
     "</testcase></testsuite></testsuites>"
 )
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("private", [False, True])
+def test_b118_the_option_holds_for_both_reports(pytester: pytest.Pytester, private: bool) -> None:
+    pytester.makeini("[pytest]\n")
+    one_step(pytester.path / "ds", test=f"echo {CANARY}")
+    options = ["--harbor-private-verifier"] if private else []
+    pytester.runpytest_subprocess(
+        "ds", "--junitxml=out.xml", "--harbor-html=r.html", *options
+    ).assert_outcomes(errors=1)
+    for report in ("out.xml", "r.html"):
+        path = pytester.path / report
+        text = everything(path) if path.suffix == ".html" else path.read_text()
+        assert (CANARY in text) is not private, report
 
 
 def test_b118_a_canary_in_the_verifiers_output(tmp_path: Path) -> None:
