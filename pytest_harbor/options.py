@@ -56,6 +56,7 @@ class Setting:
 SETTINGS = (
     Setting("agent", "who works on the tasks: oracle, nop, command, ...", key="agent.name"),
     Setting("model", "the model that the agent uses", key="agent.model"),
+    Setting("sandbox", "where main runs: docker, or harbor:PROVIDER", key="sandbox.name"),
     Setting(
         "recipe",
         "a recipe file, read instead of the harbor.yaml of the datasets",

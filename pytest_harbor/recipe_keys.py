@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-FREE_TABLES: Final = ("agent.env", "agent.options", "compose_variables", "verifier.env")
+FREE_TABLES: Final = (
+    "agent.env",
+    "agent.options",
+    "compose_variables",
+    "sandbox.options",
+    "verifier.env",
+)
 NAMED_TABLES: Final = ("model_servers", "prices")
 NAME: Final = "<name>"
 """Stands for a name of the operator's choice in a general key."""

@@ -98,6 +98,15 @@ class BuildsTable(Table):
     """Build from the Dockerfile even where the task names a docker_image."""
 
 
+class SandboxTable(Table):
+    """Where ``main`` runs."""
+
+    name: str = "docker"
+    """docker: a Compose group on an engine. ``harbor:NAME``: a provider of Harbor's."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """For a provider: what Harbor's own ``--environment-kwarg`` would set."""
+
+
 class PhaseTable(Table):
     """Time limits of one phase, in seconds."""
 
@@ -190,6 +199,7 @@ class Recipe(Table):
     agent: AgentTable = AgentTable()
     attempts: Annotated[int, Field(ge=1)] = 1
     builds: BuildsTable = BuildsTable()
+    sandbox: SandboxTable = SandboxTable()
     task_mcp_grants: Annotated[GrantMode, BeforeValidator(_off)] = "required"
     """Whether the task's MCP servers are given to the agent, and must work."""
     mcp_ready_seconds: Seconds = 15.0

@@ -21,10 +21,10 @@ from pytest_harbor.agents.base import (
     TurnResult,
 )
 from pytest_harbor.bridge.door import PREFIX, require_harbor
+from pytest_harbor.bridge.provided_ground import processes_of
 from pytest_harbor.bridge.scene import Scene
 from pytest_harbor.errors import AgentError, RecipeError
 from pytest_harbor.sandbox.container import Container
-from pytest_harbor.sandbox.processes import Processes
 from pytest_harbor.task.timeouts import Deadline
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class HarborAgent(Agent):
         """
         if self._plays_solution:
             return
-        processes = Processes(container)
+        processes = processes_of(container)
         processes.take_baseline()
         with Scene(container, user, deadline) as scene:
             agent = self._make(scene, self._env, {})

@@ -52,7 +52,7 @@ class Lease:
             budget = start_budget(self.plan.task, self.plan.recipe)
             tools = self._prepare_agent()
             self._open_doors()
-            self._group = Group(self._engine, self._spec(tools), self._owner)
+            self._group = self._new_group(self._spec(tools))
             try:
                 self._group.start(Deadline.after(budget, "start of the group"))
             except BaseException:
@@ -60,6 +60,14 @@ class Lease:
                 raise
             self._is_ready = True
         return self.group
+
+    def _new_group(self, spec: GroupSpec) -> Group:
+        sandbox = self.plan.recipe.sandbox
+        if sandbox.name == "docker":
+            return Group(self._engine, spec, self._owner)
+        from pytest_harbor.bridge.provider import ProvidedGroup
+
+        return ProvidedGroup(self._engine, spec, self._owner, sandbox.name, sandbox.options)
 
     def _prepare_agent(self) -> Mapping[str, str]:
         """Have the agent installed, once for all episodes; not on the group's time."""

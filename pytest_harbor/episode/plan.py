@@ -96,6 +96,10 @@ def make_plan(task: Task, recipe: Recipe, agent: Agent, host: Mapping[str, str])
     operator = settle(recipe.compose_variables, "compose_variables", recipe, host)
     agent_env = settle(recipe.agent.env, "agent.env", recipe, host)
     verifier_env = settle(recipe.verifier.env, "verifier.env", recipe, host)
+    if recipe.sandbox.name != "docker":
+        from pytest_harbor.bridge.provider import refuse_unprovided
+
+        refuse_unprovided(task, recipe, agent, grants, referred(recipe))
     asked = _asked(task, agent)
     return Plan(
         task=task,

@@ -120,7 +120,7 @@ def open_stage(
         HarborError: healthcheck, agent setup or a required MCP server failed; the record has it.
     """
     main = group.container("main")
-    ground = Ground(main)
+    ground = group.ground()
     environment = plan.task.config.environment
     with record.phase("start"):
         make_workdir(main)
@@ -144,7 +144,7 @@ def open_stage(
         seen = try_grants(
             plan.grants, recipe.task_mcp_grants, group, main, recipe.mcp_ready_seconds
         )
-    processes = Processes(main)
+    processes = group.processes()
     processes.take_baseline()
     user = user or find_user(plan.grants, group)
     relayed = _relay(seen, group, doors)

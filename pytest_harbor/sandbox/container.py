@@ -356,7 +356,7 @@ class Container:
         with self.translated(f"looking at {path}"):
             if self.is_hidden(path):
                 with inside.content(self, path, shallow=True) as chunks:
-                    return None if chunks is None else _stat_of_member(first_member(chunks))
+                    return None if chunks is None else stat_of_member(first_member(chunks))
             response = self._archive("HEAD", path)
             response.close()
             return None if response.status_code == 404 else _stat(response)
@@ -457,7 +457,7 @@ def _stat(response: Response) -> Stat:
     return Stat(kind, int(facts["size"]), mode & 0o777, moment, facts["linkTarget"])
 
 
-def _stat_of_member(member: tarfile.TarInfo) -> Stat:
+def stat_of_member(member: tarfile.TarInfo) -> Stat:
     kinds: dict[bytes, Kind] = {
         tarfile.REGTYPE: "file",
         tarfile.AREGTYPE: "file",

@@ -25,8 +25,10 @@ from pytest_harbor.sandbox.images import Image, Images, Order, private_folder
 from pytest_harbor.sandbox.labels import PROJECT, SERVICE, Owner
 from pytest_harbor.sandbox.names import project_name, slug
 from pytest_harbor.sandbox.network import Subnets, is_clash
+from pytest_harbor.sandbox.processes import Processes
 from pytest_harbor.sandbox.readiness import ServiceState
 from pytest_harbor.sandbox.registry import Registry
+from pytest_harbor.sandbox.scratch import Ground
 from pytest_harbor.sandbox.state import State, write_json
 from pytest_harbor.task.digest import environment_digest
 from pytest_harbor.task.timeouts import Deadline
@@ -174,6 +176,14 @@ class Group:
             name = self.container_id(service)
             self._handles[service] = Container(self._engine, name, service, workdir)
         return self._handles[service]
+
+    def processes(self) -> Processes:
+        """Who lives in ``main``; each has a baseline of its own."""
+        return Processes(self.container())
+
+    def ground(self) -> Ground:
+        """The folders of grading in ``main``."""
+        return Ground(self.container())
 
     def container_id(self, service: str) -> str:
         """The id of a service's (first) container.

@@ -257,10 +257,7 @@ class Ground:
     def _clean_inside(self, listing: _Listing, deadline: Deadline) -> Cleaned:
         """Look again as root and remove what is new: one command, asked and told in turns."""
         program = (
-            BIRTH
-            + _LIST
-            + f"_ph_time={shlex.quote(listing.moment)}\n"
-            + self._after()
+            self._looking(listing)
             + "IFS= read -r _ph_size\n"
             + '[ "$_ph_size" = 0 ] || head -c "$_ph_size" | xargs -0 rm -rf -- 2>&1\n'
         )
@@ -280,6 +277,10 @@ class Ground:
             )
         self._check_gone(found.removed)
         return found
+
+    def _looking(self, listing: _Listing) -> str:
+        """A program that lists anew what has changed since before test.sh."""
+        return BIRTH + _LIST + f"_ph_time={shlex.quote(listing.moment)}\n" + self._after()
 
     def _sorted(self, listing: _Listing, after: Sequence[bytes]) -> Cleaned:
         """Sort a listing; a working directory in a scratch folder is the agent's all the same."""
