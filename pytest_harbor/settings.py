@@ -152,7 +152,7 @@ class VerifierTable(Table):
 class ModelServerTable(Table):
     """A place where a model answers; see :class:`pytest_harbor.gateway.ModelServer`."""
 
-    provider: Literal["http", "script", "replay"] = "http"
+    provider: Literal["http", "script", "replay", "local"] = "http"
     base_url: str | FromHost | None = None
     key: FromHost | None = None
     auth: Literal["auto", "bearer", "x-api-key", "x-goog-api-key"] = "auto"

@@ -31,14 +31,13 @@ def not_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("docker") is None:
-        return
-    fault = why_no_engine()
-    if fault is None:
-        return
-    if os.environ.get("PYTEST_HARBOR_REQUIRE_DOCKER"):
-        pytest.fail(f"This run must not skip Docker tests. {fault}", pytrace=False)
-    pytest.skip(fault)
+    needs = {"docker": why_no_engine, "local_model": why_no_local_model}
+    for mark, why_not in needs.items():
+        fault = why_not() if item.get_closest_marker(mark) else None
+        if fault and os.environ.get(f"PYTEST_HARBOR_REQUIRE_{mark.upper()}"):
+            pytest.fail(f"This run must not skip tests marked {mark}. {fault}", pytrace=False)
+        elif fault:
+            pytest.skip(fault)
 
 
 @functools.cache
@@ -54,4 +53,16 @@ def why_no_engine() -> str | None:
         return str(fault)
     finally:
         engine.close()
+    return None
+
+
+def why_no_local_model() -> str | None:
+    """The reason why the extra local-model cannot be used."""
+    from pytest_harbor.errors import RecipeError
+    from pytest_harbor.gateway.local import find_weights
+
+    try:
+        find_weights()
+    except RecipeError as fault:
+        return str(fault)
     return None

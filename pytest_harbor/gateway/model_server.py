@@ -17,10 +17,12 @@ from urllib.parse import urlsplit
 
 from pytest_harbor.errors import RecipeError
 
-ProviderName = Literal["http", "script", "replay"]
+ProviderName = Literal["http", "script", "replay", "local"]
 Auth = Literal["auto", "bearer", "x-api-key", "x-goog-api-key"]
 TryWith = Literal["chat", "responses", "messages", "gemini", "off"]
 
+_NEEDED: Final = {"http": "base_url", "script": "rules", "replay": "recording"}
+"""What a server of each kind must name."""
 _SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
 
@@ -75,8 +77,8 @@ class ModelServer:
             return f"auth is {self.auth!r}; give one of {', '.join(get_args(Auth))}"
         if self.try_with not in get_args(TryWith):
             return f"try_with is {self.try_with!r}; give one of {', '.join(get_args(TryWith))}"
-        need = {"http": "base_url", "script": "rules", "replay": "recording"}[self.provider]
-        if getattr(self, need) is None:
+        need = _NEEDED.get(self.provider)
+        if need is not None and getattr(self, need) is None:
             return f"a server of provider {self.provider!r} needs {need}"
         if self.provider == "http" and urlsplit(self.base_url or "").scheme not in (
             "http",
@@ -94,7 +96,7 @@ class ModelServer:
     @property
     def is_free(self) -> bool:
         """Whether its tokens cost nothing, whatever the price table says."""
-        return self.provider == "script"
+        return self.provider in ("script", "local")
 
     @property
     def secrets(self) -> tuple[str, ...]:

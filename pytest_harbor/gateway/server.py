@@ -28,6 +28,7 @@ from pytest_harbor.gateway.budgets import Spent
 from pytest_harbor.gateway.host import Host
 from pytest_harbor.gateway.ledger import Call, Ledger, Summary, summarize
 from pytest_harbor.gateway.limits import Limit, Spending
+from pytest_harbor.gateway.local import LocalModel
 from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer
 from pytest_harbor.gateway.prices import find_price
 from pytest_harbor.gateway.providers import Provider, Recorder
@@ -76,6 +77,7 @@ class Gateway:
         self._accounts: dict[str, Account] = {}
         self._doors: dict[str, Door] = {}
         self._upstreams: dict[str, Upstream] = {}
+        self._local = LocalModel()
         self._lock = threading.RLock()
         self._relays: dict[str, RelayDoor] = {}
         self._host = Host(Application(self._doors, self._relays))
@@ -96,6 +98,7 @@ class Gateway:
             for episode in self.episodes:
                 self.revoke(episode)
             self._host.do(self._close_upstreams())
+        self._local.stop()
         self._host.stop()
         self._url = None
 
@@ -299,11 +302,11 @@ class Gateway:
             raise HarborError(f"the gateway knows no episode {episode!r}; open a door") from None
 
     def _provider(self, account: Account, party: str, server: ModelServer) -> Provider:
-        """The provider behind a server: one for all behind HTTP, one per party of the others."""
+        """The provider behind a server: one for all that are asked, one per party of the others."""
         mark = server.fingerprint()
         if server.provider == "replay":
             mark = str(server.recording)  # one recording, whichever server it stands for
-        if server.provider == "http":
+        if server.provider in ("http", "local"):
             if mark not in self._upstreams:
                 self._upstreams[mark] = self._upstream(server)
             return self._upstreams[mark]
@@ -321,6 +324,8 @@ class Gateway:
         return account.recorders[party]
 
     def _upstream(self, server: ModelServer) -> Upstream:
+        if server.provider == "local":
+            server = self._local.serve(server)
         key = server.read_key(self._environment)
         self._hide(filter(None, (key, *server.secrets)))
         return Upstream(server, key, Limit(server.name, server.concurrency, self._shared))

@@ -43,6 +43,24 @@ def test_a_second_setup_has_nothing_to_do() -> None:
     assert time.monotonic() - began < 20
 
 
+def test_the_local_model_is_compiled_once() -> None:
+    if not (ROOT / ".venv/.setup-stamp").exists():
+        pytest.skip("this machine was not set up by script/setup")
+    if not os.environ.get("PYTEST_HARBOR_REQUIRE_LOCAL_MODEL"):
+        pytest.skip("nobody asked script/setup for the local model")
+    began = time.monotonic()
+    result = run("bash", "script/setup", "--local-model")
+    assert result.returncode == 0, result.stderr
+    assert "local model: there" in result.stdout
+    assert time.monotonic() - began < 30
+
+
+def test_setup_refuses_what_it_does_not_know() -> None:
+    result = run("bash", "script/setup", "--local-modal")
+    assert result.returncode == 1
+    assert "script/setup knows no --local-modal" in result.stderr
+
+
 def test_setup_names_an_engine_that_does_not_answer(tmp_path: Path) -> None:
     if not (ROOT / ".venv/.setup-stamp").exists():
         pytest.skip("this machine was not set up by script/setup")

@@ -53,7 +53,15 @@ def test_no_key_of_the_operators_is_on_its_way_into_a_container() -> None:
     assert plan.verifier_envs[-1]["EVAL_BASE_URL"] == placeholder("judge")
 
 
-@pytest.mark.parametrize("name", ["harbor", "published"])
+def test_with_the_local_model_nobody_needs_a_key() -> None:
+    recipe = make_recipe([read_layer(DATASET / "local.yaml")])
+    (user,) = make_servers(referred(recipe), recipe, {}, replaying=False)
+    assert (user.name, user.provider, user.is_free) == ("user_model", "local", True)
+    plan = make_plan(load_task(DATASET / "refactor_quay_fees"), recipe, NopAgent(), {})
+    assert plan.variables["LITELLM_BASE_URL"] == placeholder("user_model")
+
+
+@pytest.mark.parametrize("name", ["harbor", "published", "local"])
 def test_they_are_shown_without_a_key(name: str) -> None:
     command = [sys.executable, "-m", "pytest", str(DATASET), "--harbor-show-recipe", "-q"]
     options = ["--harbor-recipe", str(DATASET / f"{name}.yaml"), "-p", "no:cacheprovider"]

@@ -80,6 +80,7 @@ def test_what_costs_nothing_or_cannot_be_asked_is_not_tried(
 ) -> None:
     script = ModelServer("policy", provider="script", rules=__file__)  # type: ignore[arg-type]
     try_once(gateway, script, "real-1")
+    try_once(gateway, ModelServer("policy", provider="local"), "real-1")
     try_once(gateway, replace(policy, try_with="off"), "real-1")
     try_once(gateway, policy, None)
     with Gateway(replay=__file__) as replaying:  # type: ignore[arg-type]
