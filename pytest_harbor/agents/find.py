@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -76,8 +77,17 @@ def _replay(recipe: Recipe) -> Agent:
     return ReplayAgent(path)
 
 
+def _human(recipe: Recipe) -> Agent:
+    from pytest_harbor.agents.human import HumanAgent, refusal
+
+    if why := refusal(os.environ):
+        raise RecipeError(f"{recipe.source('agent.name')}: {why}")
+    return HumanAgent()
+
+
 _OWN: Final[Mapping[str, Callable[[Recipe], Agent]]] = {
     "command": _command,
+    "human": _human,
     "model-loop": _model_loop,
     "nop": _nop,
     "oracle": _oracle,
