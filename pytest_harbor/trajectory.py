@@ -1,7 +1,7 @@
 """ATIF trajectories (harbor-format 10.5): what an agent did, as data that other tools can load.
 
 Whatever passes the models here also passes Harbor's own. Data of unknown origin go through
-:func:`pytest_harbor.plain.plain` first: half a surrogate pair is no text here.
+:func:`pytest_harbor.plain.plain` first: half a surrogate pair cannot be written.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from pytest_harbor.agents.readers.base import Reading
 from pytest_harbor.agents.readers.draft import Draft, Story, exit_trouble
 from pytest_harbor.agents.readers.lines import (
     Line,
+    amount,
     flat,
     logs_named,
     moment,
@@ -163,18 +164,15 @@ def _result(printed: Iterable[Line]) -> Line:
 
 def _cost_so_far(lines: Iterable[Line]) -> float | None:
     """What the session had cost before this turn: its sum goes on counting."""
-    costs = [line.get("totalCostUSD") for line in lines if line.get("type") == "cost-state"]
-    known = [cost for cost in costs if isinstance(cost, int | float)]
-    return known[-1] if known else 0.0
+    costs = [amount(line.get("totalCostUSD")) for line in lines if line.get("type") == "cost-state"]
+    return costs[-1] if costs else 0.0
 
 
 def _sums(result: Line, spent: float | None) -> Metrics | None:
-    usage, cost = table(result, "usage"), result.get("total_cost_usd")
+    usage, cost = table(result, "usage"), amount(result.get("total_cost_usd"))
     if not usage:
         return None
-    own = None
-    if isinstance(cost, int | float) and spent is not None:
-        own = round(cost - spent, 9)
+    own = round(cost - spent, 9) if cost is not None and spent is not None else None
     return _metrics(usage).model_copy(update={"cost_usd": own})
 
 

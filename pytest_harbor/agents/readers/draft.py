@@ -35,8 +35,8 @@ class Draft:
 
     source: Source
     at: str | None = None
-    model: str | None = None
-    effort: str | None = None
+    model: Any = None
+    effort: Any = None
     text: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
@@ -52,8 +52,8 @@ class Draft:
             source=self.source,
             message="\n".join(filter(None, self.text)),
             timestamp=self.at,
-            model_name=self.model if acts else None,
-            reasoning_effort=self.effort if acts else None,
+            model_name=_word(self.model) if acts else None,
+            reasoning_effort=_word(self.effort) if acts else None,
             reasoning_content="\n".join(filter(None, self.thoughts)) or None,
             tool_calls=tuple(self.calls) or None,
             observation=Observation(results=tuple(self.results)) if self.results else None,
@@ -89,7 +89,7 @@ class Story:
         self._drafts.append(draft)
         return draft
 
-    def reply(self, key: str, at: str | None = None, model: str | None = None) -> Draft:
+    def reply(self, key: str, at: str | None = None, model: Any = None) -> Draft:
         """The agent's message of that key; a new one at its first mention."""
         if key not in self._replies:
             self._replies[key] = Draft("agent", at, model)
@@ -167,10 +167,11 @@ class Story:
         self,
         *,
         error: str | None,
-        session: str | None = None,
+        session: Any = None,
         metrics: Metrics | None = None,
     ) -> Reading:
         """What a reader gives back. ``metrics`` are the CLI's sums; None: add up the messages."""
+        session = _word(session)
         used = metrics or add_up(draft.metrics for draft in self._drafts)
         final = FinalMetrics(
             total_prompt_tokens=used.prompt_tokens,
@@ -211,6 +212,11 @@ def exit_trouble(name: str, exit_code: int | None, *, is_done: bool) -> str | No
     if exit_code != 0:
         return f"{name} exited with {exit_code}"
     return None
+
+
+def _word(value: Any) -> str | None:
+    """A name from a log, if it is one."""
+    return plain_text(value) if isinstance(value, str) and value else None
 
 
 def as_arguments(value: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,10 +90,16 @@ def tables(value: Any) -> Iterator[Line]:
             yield each
 
 
+def amount(value: Any) -> float | None:
+    """A sum of money, if it is one."""
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_one and math.isfinite(value) else None
+
+
 def number(value: Any) -> int | None:
     """A count, if it is one."""
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
-    return int(value) if whole else None
+    found = amount(value)
+    return int(found) if found is not None and found.is_integer() else None
 
 
 def total(values: Iterable[int | None]) -> int | None:

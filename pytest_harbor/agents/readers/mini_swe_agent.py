@@ -12,6 +12,7 @@ from pytest_harbor.agents.readers.base import Reading
 from pytest_harbor.agents.readers.draft import Story, exit_trouble
 from pytest_harbor.agents.readers.lines import (
     Line,
+    amount,
     flat,
     logs_named,
     moment,
@@ -78,13 +79,13 @@ def _tell_answer(story: Story, message: Line, key: str, model: str | None) -> No
     draft = story.reply(key, _at(extra.get("timestamp")), response.get("model") or model)
     draft.text.append(flat(message.get("content")))
     draft.thoughts.append(flat(message.get("reasoning_content")))
-    usage, cost = table(response, "usage"), extra.get("cost")
+    usage = table(response, "usage")
     if usage:
         draft.metrics = Metrics(
             prompt_tokens=number(usage.get("prompt_tokens")),
             completion_tokens=number(usage.get("completion_tokens")),
             cached_tokens=number(table(usage, "prompt_tokens_details").get("cached_tokens")),
-            cost_usd=cost if isinstance(cost, int | float) else None,
+            cost_usd=amount(extra.get("cost")),
         )
     for call in tables(message.get("tool_calls")):
         function = table(call, "function")

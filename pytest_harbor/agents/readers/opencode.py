@@ -13,6 +13,7 @@ from pytest_harbor.agents.readers.base import Reading
 from pytest_harbor.agents.readers.draft import Draft, Story, exit_trouble
 from pytest_harbor.agents.readers.lines import (
     Line,
+    amount,
     flat,
     logs_named,
     moment,
@@ -115,7 +116,7 @@ def _tell_part(story: Story, draft: Draft, part: Line) -> None:
             draft.thoughts.append(flat(part.get("text")))
         case "tool":
             _tell_tool(story, draft, part)
-        case kind if kind not in _SILENT:
+        case kind if str(kind) not in _SILENT:
             draft.text.append(flat(part))
             story.note(f"a part of type {kind} was kept as text")
 
@@ -134,7 +135,7 @@ def _tell_tool(story: Story, draft: Draft, part: Line) -> None:
 
 
 def _metrics(info: Line) -> Metrics | None:
-    tokens, cost = table(info, "tokens"), info.get("cost")
+    tokens = table(info, "tokens")
     if not tokens:
         return None
     cache = table(tokens, "cache")
@@ -143,7 +144,7 @@ def _metrics(info: Line) -> Metrics | None:
         prompt_tokens=total(map(number, inputs)),
         completion_tokens=total(map(number, (tokens.get("output"), tokens.get("reasoning")))),
         cached_tokens=number(cache.get("read")),
-        cost_usd=cost if isinstance(cost, int | float) else None,
+        cost_usd=amount(info.get("cost")),
     )
 
 

@@ -7,8 +7,9 @@ second of which fails, and says that it is done; then the session is resumed wit
 from __future__ import annotations
 
 import json
+import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from harbor_beside import ask_harbor, needs_harbor
 
 from pytest_harbor.agents.readers.base import BUILT_IN, Reading, find_reader
 from pytest_harbor.agents.readers.lines import TEXT_LIMIT
-from pytest_harbor.trajectory import Step, Trajectory, as_data
+from pytest_harbor.trajectory import Step, Trajectory, as_data, dump
 
 LOGS = Path(__file__).parent / "logs"
 SESSIONS = ("claude-code", "codex", "gemini-cli", "kimi-code", "opencode", "qwen-code")
@@ -451,6 +452,45 @@ def test_logs_of_other_sessions_are_left_alone_and_named(tmp_path: Path) -> None
     reading = read("codex", "first", folder)
     assert len(calls(reading)) == 3
     assert reading.notes == (f"1 other session logs were not read: {other.name}",)
+
+
+ODD = (None, 5, True, "x", "\ud83d", [], {}, [1], [{}], {"type": "text"}, 10**30, float("nan"))
+
+
+def places(data: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to all values in some data."""
+    inside = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in inside:
+        yield (*way, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*way, key))
+
+
+def spoilt(text: str, chance: random.Random) -> str:
+    """JSON lines in which one value is another."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    *way, last = chance.choice(list(places(lines)))
+    place: Any = lines
+    for key in way:
+        place = place[key]
+    place[last] = chance.choice(ODD)
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("name", sorted(set(BUILT_IN) - {"aider"}))
+def test_nothing_in_a_log_makes_a_reader_stumble(name: str, tmp_path: Path) -> None:
+    """Any value may be any other: what comes back is a reading that can be written."""
+    chance = random.Random(name)
+    for case in sorted((LOGS / name).iterdir()):
+        folder = copied(name, case.name, tmp_path / case.name)
+        paths = [path for path in folder.rglob("*.json*") if path.stat().st_size]
+        for path in (chance.choice(paths) for _ in range(25)):
+            whole = path.read_text()
+            path.write_text(spoilt(whole, chance))
+            reading = read(name, case.name, folder)
+            assert reading.trajectory is not None
+            Trajectory.model_validate_json(dump(reading.trajectory))
+            path.write_text(whole)
 
 
 @needs_harbor

@@ -242,6 +242,17 @@ def test_other_tools_are_others(tmp_path: Path, name: str) -> None:
     assert len(told(where).steps) == 5
 
 
+def test_the_same_question_twice_is_told_in_the_order_of_asking(tmp_path: Path) -> None:
+    where = folder(tmp_path)
+    steps = json.loads(json.dumps(OWN["steps"]))
+    steps[1]["tool_calls"] *= 2
+    steps[1]["tool_calls"][1] = {**steps[1]["tool_calls"][1], "tool_call_id": "c2"}
+    late, early = call("What?", 0.4, seconds=0.1), call("What?", 0.3, seconds=0.9)
+    Chronicle(where, Model()).add("", with_own(where, steps=steps), [late, early])
+    asked = told(where).steps[1].tool_calls or ()
+    assert [(each.extra or {})["relay"]["seconds"] for each in asked] == [0.9, 0.1]
+
+
 def test_an_answer_that_the_agent_never_saw_is_filled_in(tmp_path: Path) -> None:
     where = folder(tmp_path)
     steps = json.loads(json.dumps(OWN["steps"]))
