@@ -68,6 +68,10 @@ class Card(_Table):
     """How it talks to its model."""
     transports: tuple[Transport, ...] = ("streamable-http",)
     """How it talks to MCP servers; none for a CLI that has no MCP."""
+    tool_aliases: dict[str, str] = Field(default_factory=dict)
+    """MCP tools that it must be offered under another name."""
+    remark: str = ""
+    """What an agent gets that the CLI by itself would not give it; kept in each result."""
     efforts: dict[str, str] = Field(default_factory=dict)
     """What ``effort`` becomes in templates, by what a recipe may say."""
     needs: tuple[str, ...] = ()
@@ -129,7 +133,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, StrictUndefined
 
     made = Environment(undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True)  # noqa: S701 (no HTML)
-    made.filters["json"] = json.dumps
+    made.filters["json"] = lambda value: json.dumps(value, default=dict)
     made.filters["sh"] = lambda value: shlex.quote(str(value))
     return made
 

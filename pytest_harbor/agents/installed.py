@@ -72,6 +72,7 @@ class CliAgent(Agent):
             needs_network=True,
             resumes=card.resume is not None,
             binaries=card.needs,
+            tool_aliases=card.tool_aliases,
         )
 
     def prepare(self, engine: Engine, deadline: Deadline) -> Mapping[str, str]:
@@ -227,13 +228,13 @@ class CliAgent(Agent):
 
     def _extra(self, turn: Turn, reading: Reading) -> dict[str, Any]:
         found = self._found[turn.container.id]
-        own = {name: getattr(reading, name) for name in _TOKENS}
-        return {
+        known = {
             "version": found.version or self.version,
-            "own_tokens": {name: value for name, value in own.items() if value is not None},
-            **({"notes": list(reading.notes)} if reading.notes else {}),
-            **({"started_with": found.start} if found.start else {}),
+            "remark": self.card.remark,
+            "started_with": found.start,
+            "notes": list(reading.notes),
         }
+        return {name: value for name, value in known.items() if value}
 
 
 def _kept(logs: Path, reading: Reading, owner: UserIds) -> Iterable[Entry]:

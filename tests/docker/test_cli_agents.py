@@ -65,7 +65,7 @@ def run(place: Path, agent: str, *options: str, **recipe: Any) -> Run:
     return Run(done, path.parent)
 
 
-@pytest.mark.parametrize("agent", ["codex"])
+@pytest.mark.parametrize("agent", ["codex", "claude-code", "opencode"])
 def test_five_steps_with_the_real_cli(tmp_path: Path, agent: str) -> None:
     played = run(tmp_path, agent)
     result = played.result

@@ -65,11 +65,13 @@ class Messages(FixedPath, TalksUsage):
 
     def conversation(self, body: Mapping[str, Any]) -> Conversation:
         """Read a request."""
-        said = (_said(each) for each in tables_in(body.get("messages")))
+        messages = tables_in(body.get("messages"))
+        # a CLI also slips what it has to say about itself in among the messages
+        system = (text_of(each.get("content")) for each in messages if _is_system(each))
         return Conversation(
             model=str(body.get("model", "")),
-            system=text_of(body.get("system")),
-            said=tuple(said),
+            system="\n".join([text_of(body.get("system")), *system]).strip("\n"),
+            said=tuple(_said(each) for each in messages if not _is_system(each)),
             tools=tuple(
                 Tool(str(each.get("name", "")), schema=table_of(each.get("input_schema")))
                 for each in tables_in(body.get("tools"))
@@ -151,6 +153,10 @@ def _usage(usage: Any) -> Usage | None:
         written=written,
         reasoning=count(details, "thinking_tokens", "reasoning_tokens"),
     )
+
+
+def _is_system(message: Mapping[str, Any]) -> bool:
+    return message.get("role") == "system"
 
 
 def _said(message: Mapping[str, Any]) -> Said:
