@@ -156,7 +156,10 @@ class MessagesSide(Side):
     path = "messages"
 
     def body(self, turns: list[tuple[Any, str]], tools: bool = True) -> dict[str, Any]:
-        messages: list[dict[str, Any]] = [{"role": "user", "content": "Write a file."}]
+        messages: list[dict[str, Any]] = [
+            {"role": "user", "content": "Write a file."},
+            {"role": "system", "content": [{"type": "text", "text": "# Environment"}]},
+        ]
         for answer, result in turns:
             messages.append({"role": "assistant", "content": answer["content"]})
             call = answer["content"][-1]["id"]

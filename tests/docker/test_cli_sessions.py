@@ -1,0 +1,138 @@
+"""What a real CLI does at the edges of a turn: resumed sessions, deadlines, children, faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from episodes import GIVES_1, Part, Played, many_steps, one_step, play
+
+from pytest_harbor.agents.find import find_agent
+from pytest_harbor.episode.outcome import Outcome
+from pytest_harbor.gateway import Gateway
+from pytest_harbor.recipe import Layer, make_recipe
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+THREE = ("codex", "claude-code", "opencode")
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    with Gateway() as gateway:
+        yield gateway
+
+
+def cli(name: str, task: Path, gateway: Gateway, *rules: dict[str, Any], **recipe: Any) -> Played:
+    """Play a task with a CLI whose model follows rules."""
+    path = task.parent / "rules.yaml"
+    path.write_text(yaml.safe_dump({"model": "scripted-1", "rules": list(rules)}))
+    values = {
+        "agent.name": name,
+        "agent.model": "scripted",
+        "model_servers.policy.provider": "script",
+        "model_servers.policy.rules": str(path),
+        **recipe,
+    }
+    layer = Layer(values, {key: f"a test: {key}" for key in values})
+    return play(task, find_agent(make_recipe([layer])), recipe=values, gateway=gateway)
+
+
+def instructed(text: str, solve: str | None = None, test: str = GIVES_1, **more: Any) -> Part:
+    return Part(solve, test, files={"instruction.md": f"{text}\n"}, **more)
+
+
+@pytest.mark.parametrize("agent", THREE)
+def test_a_session_goes_on_in_the_next_step(tmp_path: Path, gateway: Gateway, agent: str) -> None:
+    """The second step's model hears what was said in the first; each trajectory has its own."""
+    parts = (instructed("Learn the word."), instructed("Say the word."))
+    task = many_steps(tmp_path, "", *parts)
+    rules = (
+        {"when": {"user": "Learn the word", "turn": 1}, "shell": "echo the word is walnut"},
+        {"when": {"user": "Learn the word"}, "say": "I will not forget walnut."},
+        {"when": {"user": "Say the word", "turn": 1}, "shell": "echo asked >/app/asked"},
+        {"when": {"user": "Say the word"}, "say": "It was walnut."},
+    )
+    played = cli(agent, task, gateway, *rules, **{"agent.resume_sessions": True})
+    assert played.result.outcome == Outcome.PASSED
+    turns = [step.turn for step in played.result.steps]
+    assert all(turn is not None and turn.session for turn in turns)
+    assert len({turn.session for turn in turns if turn is not None}) == 1
+    calls = [json.loads(line) for line in played.read("model-calls.jsonl").splitlines()]
+    inputs = {step: max(c["usage"]["input"] for c in calls if c["step"] == step) for step in STEPS}
+    assert inputs["two"] > inputs["one"]
+    for step, word in (("one", "I will not forget walnut."), ("two", "It was walnut.")):
+        trajectory = played.read(f"steps/{step}/agent/trajectory.json")
+        assert word in trajectory
+        assert ("Learn the word" in trajectory) == (step == "one")
+
+
+STEPS = ("one", "two")
+
+
+@pytest.mark.parametrize("agent", THREE)
+def test_without_it_each_step_is_a_session_of_its_own(
+    tmp_path: Path, gateway: Gateway, agent: str
+) -> None:
+    task = many_steps(tmp_path, "", instructed("Do."), instructed("Do."))
+    played = cli(agent, task, gateway, {"when": {"turn": 1}, "shell": "ls -a"}, {"say": "Done."})
+    sessions = [step.turn.session for step in played.result.steps if step.turn is not None]
+    assert len(set(sessions)) == 2
+    for step in STEPS:
+        log = played.folder / "steps" / step / "agent/session"
+        assert any(path.is_file() for path in log.rglob("*"))
+
+
+@pytest.mark.parametrize("agent", THREE)
+def test_at_its_deadline_nothing_of_it_is_left_for_grading(
+    tmp_path: Path, gateway: Gateway, agent: str
+) -> None:
+    """B15: the CLI, its tool and the tool's children are gone before test.sh runs."""
+    looks = (
+        "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' >/logs/verifier/seen; "
+        "grep -q -e 'sleep 4711' -e /opt/pytest-harbor /logs/verifier/seen; "
+        "echo $? >/logs/verifier/reward.txt; test -e /app/begun"
+    )
+    seconds = 45 if agent == "opencode" else 15
+    task = one_step(tmp_path, f"[agent]\ntimeout_sec = {seconds}\n", test=looks)
+    sleeps = "echo yes >/app/begun; (sleep 4711 & sleep 4711); sleep 4711"
+    # codex does not wait for a tool to the end, so it is called again and again
+    played = cli(agent, task, gateway, {"shell": sleeps}, {"say": "No title needs a tool."})
+    (step,) = played.result.steps
+    assert step.turn is not None
+    assert step.turn.ended == "timeout"
+    assert step.reward == 1, played.read("verifier/seen")
+    assert step.grade is not None
+    assert step.grade.exit_code == 0, "its tool never began"
+    assert "sleep 4711" in " ".join(step.hygiene.killed_before_grading)
+
+
+@pytest.mark.parametrize("agent", ["codex", "claude-code"])
+def test_a_child_that_holds_its_output_keeps_nobody(
+    tmp_path: Path, gateway: Gateway, agent: str
+) -> None:
+    task = one_step(tmp_path, "[agent]\ntimeout_sec = 100\n")
+    stays = "(setsid sleep 4711 >/proc/$PPID/fd/1 2>&1 &) ; (setsid sleep 4711 >/dev/null 2>&1 &)"
+    played = cli(agent, task, gateway, {"when": {"turn": 1}, "shell": stays}, {"say": "Done."})
+    (step,) = played.result.steps
+    assert step.turn is not None
+    assert step.turn.ended == "exited"
+    assert step.turn.ran.seconds < 60
+
+
+@pytest.mark.parametrize("agent", THREE)
+def test_a_fault_of_the_provider_is_told_in_its_words(
+    tmp_path: Path, gateway: Gateway, agent: str
+) -> None:
+    task = one_step(tmp_path, test="echo 0 >/logs/verifier/reward.txt")
+    fault = {"status": 401, "message": "the key has walked away"}
+    played = cli(agent, task, gateway, {"fault": fault})
+    (step,) = played.result.steps
+    assert step.outcome == Outcome.AGENT_ERROR
+    assert step.turn is not None
+    assert "the key has walked away" in step.turn.message
+    assert step.turn.ran.seconds < 60
