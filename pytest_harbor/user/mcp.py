@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_harbor.agents.base import Grant
 from pytest_harbor.errors import UserError
@@ -23,6 +23,8 @@ from pytest_harbor.task.timeouts import Deadline
 
 if TYPE_CHECKING:
     import httpx2
+
+_DAY: Final = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,12 @@ async def connected(grant: Grant, address: Address, deadline: Deadline) -> Async
     from mcp.client.streamable_http import streamable_http_client
 
     if grant.transport == "sse":
-        connection: Any = sse_client(address.url, headers=dict(address.headers))
+        connection: Any = sse_client(
+            address.url,
+            headers=dict(address.headers),
+            sse_read_timeout=deadline.remaining() or _DAY,
+            httpx_client_factory=_untrusting,
+        )
         async with Client(connection, mode="legacy") as client:
             yield client
         return
@@ -91,7 +98,7 @@ async def connected(grant: Grant, address: Address, deadline: Deadline) -> Async
         timeout=deadline.remaining(),
         trust_env=False,
     ) as http:
-        connection = streamable_http_client(address.url, http_client=http)
+        connection = streamable_http_client(address.url, http_client=http, max_sse_event_size=None)
         async with Client(connection, mode="legacy") as client:
             yield client
 
@@ -107,6 +114,19 @@ async def _introduce(client: Any) -> Handshake:
             break
     info = client.server_info
     return Handshake(f"{info.name} {info.version}".strip() if info else "", tuple(tools))
+
+
+def _untrusting(
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+) -> httpx2.AsyncClient:
+    """A client that takes no proxy from the environment: servers are on this machine."""
+    import httpx2
+
+    return httpx2.AsyncClient(
+        headers=headers, timeout=timeout, auth=auth, follow_redirects=True, trust_env=False
+    )
 
 
 def _inside(container: Container, deadline: Deadline) -> httpx2.AsyncBaseTransport:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +120,8 @@ def open_session(grant: Grant, deadline: Deadline) -> Iterator[McpSession]:
         try:
             yield McpSession(grant, portal, client)
         finally:
-            connecting.__exit__(None, None, None)
+            with suppress(Exception):  # a server that is lost was told of by the call
+                connecting.__exit__(None, None, None)
 
 
 def _text_of(result: Any) -> str:
