@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_harbor.episode.relayed import add_calls
@@ -19,8 +18,6 @@ from pytest_harbor.plain import plain, plain_text
 from pytest_harbor.trajectory import (
     Actor,
     FinalMetrics,
-    Observation,
-    Result,
     Step,
     Trajectory,
     dump,
@@ -39,8 +36,6 @@ OWN_COUNT: Final = "by_the_agent"
 """Under this key of ``extra`` stands what the agent counted itself."""
 _TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
 _COUNTS: Final = (*_TOKENS, "cost_usd")
-_TAIL: Final = 4_000
-"""Characters of the verifier's output that are kept; the whole is in its folder."""
 
 
 def own_count(turn: TurnRecord, counted: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +109,7 @@ class Chronicle:
             self._notes += [f"{result.name}: {own.notes}"] if own.notes else []
         story = [*_turn(own, instruction, result)]
         add_calls(story, calls, is_utility=self._agent.capabilities.is_utility)
-        story += _after(result, self._folder.path)
+        story += _after(result)
         self._steps += [_of_step(step, result.name) for step in story]
         if result.turn is not None:
             self._turns[result.name] = result.turn
@@ -209,13 +204,13 @@ def _turn(own: Trajectory | None, instruction: str, result: StepResult) -> Itera
     yield from steps
 
 
-def _after(result: StepResult, folder: Path) -> Iterator[Step]:
+def _after(result: StepResult) -> Iterator[Step]:
     turn, grade = result.turn, result.grade
     if turn is not None and turn.ended != "exited":
         said = f": {turn.message}" if turn.message else ""
         yield _step("system", f"The turn ended by {turn.ended}{said}", turn.ran.finished_at)
     if grade is not None:
-        yield _verdict(grade, folder)
+        yield _verdict(grade)
     over = result.ran.finished_at if result.ran is not None else None
     if result.gate:
         yield _step("system", f"The episode stops here: {result.gate}", over)
@@ -224,7 +219,10 @@ def _after(result: StepResult, folder: Path) -> Iterator[Step]:
         yield _step("system", f"{fault.outcome} in {fault.phase}: {fault.message}", over)
 
 
-def _verdict(grade: GradeRecord, folder: Path) -> Step:
+def _verdict(grade: GradeRecord) -> Step:
+    """What the verifier gave. What it printed is not repeated: it may quote hidden tests, and
+    trajectories are passed on.
+    """
     given = ", ".join(f"{name} {value:g}" for name, value in grade.rewards.items())
     known: dict[str, Any] = {
         "rewards": grade.rewards,
@@ -232,22 +230,8 @@ def _verdict(grade: GradeRecord, folder: Path) -> Step:
         "seconds": grade.ran.seconds,
         "log": grade.log,
     }
-    said = _tail(folder / grade.log) if grade.log else ""
     step = _step("system", f"The verifier gave {given or 'no reward'}.", grade.ran.finished_at)
-    return step.model_copy(
-        update={
-            "observation": Observation(results=(Result(content=said),)) if said else None,
-            "extra": {"verifier": plain(known)},
-        }
-    )
-
-
-def _tail(path: Path) -> str:
-    try:
-        text = path.read_bytes()[-4 * _TAIL :].decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
-    return text if len(text) <= _TAIL else f"[...] {text[-_TAIL:]}"
+    return step.model_copy(update={"extra": {"verifier": plain(known)}})
 
 
 def _step(source: Any, message: str, at: datetime | None = None) -> Step:

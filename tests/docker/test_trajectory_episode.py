@@ -66,9 +66,10 @@ def test_an_oracle_leaves_what_it_was_told_what_it_asked_and_how_it_was_graded(
     assert [each.content for each in answers] == ["asked 1", "asked 2"]
     times = [str(step.timestamp) for step in whole.steps]
     assert times == sorted(times)
-    graded = whole.steps[5].observation
-    assert graded is not None
-    assert graded.results[0].content == "three of four"
+    graded = (whole.steps[5].extra or {})["verifier"]
+    assert isinstance(graded, dict)
+    assert played.read(str(graded["log"])) == "three of four\n"
+    assert "three of four" not in played.read("trajectory.json")
     code = "from harbor.models.trajectories import Trajectory\nTrajectory.model_validate(given)\n"
     given = json.loads(played.read("trajectory.json"))
     assert ask_harbor(code + "answer = True", given)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pytest_harbor.agents.readers.base import Reading
-from pytest_harbor.agents.readers.lines import flat, total
+from pytest_harbor.agents.readers.lines import bounded, flat, total
 from pytest_harbor.plain import plain, plain_text
 from pytest_harbor.trajectory import (
     Actor,
@@ -27,6 +27,11 @@ from pytest_harbor.trajectory import (
     ToolCall,
     Trajectory,
 )
+
+TOTAL_LIMIT: Final = 4_000_000
+"""Characters that all texts of a turn may have; an agent's log above 8 MB would be cut apart."""
+_SHORTER: Final = (20_000, 2_000, 200)
+"""What is kept of each text when there are too many, the first that suffices."""
 
 
 @dataclass
@@ -43,6 +48,25 @@ class Draft:
     results: list[Result] = field(default_factory=list)
     metrics: Metrics | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Characters of all its texts."""
+        texts = [*self.text, *self.thoughts, *(str(each.content) for each in self.results)]
+        return sum(map(len, texts)) + sum(len(str(call.arguments)) for call in self.calls)
+
+    def shorten(self, limit: int) -> None:
+        """Keep beginning and end of each text."""
+        self.text = [bounded(text, limit) for text in self.text]
+        self.thoughts = [bounded(text, limit) for text in self.thoughts]
+        self.results = [
+            each.model_copy(update={"content": bounded(str(each.content or ""), limit)})
+            for each in self.results
+        ]
+        self.calls = [
+            call.model_copy(update={"arguments": _shorter(call.arguments, limit)})
+            for call in self.calls
+        ]
 
     def step(self, number: int) -> Step:
         """The finished step."""
@@ -153,6 +177,7 @@ class Story:
         """The finished trajectory; None when nothing happened."""
         if not self._drafts:
             return None
+        self._fit()
         return Trajectory(
             session_id=session,
             agent=self._actor,
@@ -162,6 +187,14 @@ class Story:
             subagent_trajectories=tuple(self.subagents) or None,
             **ids,
         )
+
+    def _fit(self) -> None:
+        for limit in _SHORTER:
+            if sum(draft.size for draft in self._drafts) <= TOTAL_LIMIT:
+                return
+            self.note(f"there is much text; {limit} characters of each were kept")
+            for draft in self._drafts:
+                draft.shorten(limit)
 
     def reading(
         self,
@@ -212,6 +245,15 @@ def exit_trouble(name: str, exit_code: int | None, *, is_done: bool) -> str | No
     if exit_code != 0:
         return f"{name} exited with {exit_code}"
     return None
+
+
+def _shorter(data: Any, limit: int) -> Any:
+    """Data with shorter texts in it."""
+    if isinstance(data, str):
+        return bounded(data, limit)
+    if isinstance(data, dict):
+        return {key: _shorter(each, limit) for key, each in data.items()}
+    return [_shorter(each, limit) for each in data] if isinstance(data, list) else data
 
 
 def _word(value: Any) -> str | None:

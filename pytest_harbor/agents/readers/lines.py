@@ -143,11 +143,11 @@ def _piece(part: Any) -> str:
     return bounded(plain_text(json.dumps(part, ensure_ascii=False, default=str)))
 
 
-def bounded(text: str) -> str:
+def bounded(text: str, limit: int = TEXT_LIMIT) -> str:
     """The text, or its beginning and end around a mark."""
-    if len(text) <= TEXT_LIMIT:
+    if len(text) <= limit:
         return text
-    head, tail = TEXT_LIMIT * 2 // 3, TEXT_LIMIT // 3
+    head, tail = limit * 2 // 3, limit // 3
     return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[-tail:]}"
 
 

@@ -17,6 +17,7 @@ import pytest
 from harbor_beside import ask_harbor, needs_harbor
 
 from pytest_harbor.agents.readers.base import BUILT_IN, Reading, find_reader
+from pytest_harbor.agents.readers.draft import TOTAL_LIMIT
 from pytest_harbor.agents.readers.lines import TEXT_LIMIT
 from pytest_harbor.trajectory import Step, Trajectory, as_data, dump
 
@@ -402,6 +403,30 @@ def test_a_huge_output_is_kept_at_both_ends(tmp_path: Path) -> None:
     assert answer.endswith("end")
     assert f"[... {2 * TEXT_LIMIT + 8 + 1} characters left out ...]" in answer
     assert len(answer) < TEXT_LIMIT + 100
+
+
+def test_of_very_much_text_less_is_kept_of_each(tmp_path: Path) -> None:
+    """The file must pass as a log of the agent's, which is cut apart above 8 MB."""
+    folder = copied("claude-code", "first", tmp_path)
+
+    def flood(lines: list[dict[str, Any]]) -> None:
+        claude_results(lines)[1]["content"] = "begin" + "x" * 3 * TEXT_LIMIT
+        more = [line for line in lines if line["type"] == "assistant"][-1]
+        for number in range(30):
+            use = {"type": "tool_use", "id": f"t{number}", "name": "Write"}
+            block = {**use, "input": {"content": "y" * TEXT_LIMIT}}
+            lines.append({**more, "message": {**more["message"], "content": [block]}})
+
+    changed(folder, flood)
+    reading = read("claude-code", "first", folder)
+    assert "there is much text; 20000 characters of each were kept" in reading.notes
+    assert reading.trajectory is not None
+    assert "there is much text" in (reading.trajectory.notes or "")
+    assert len(dump(reading.trajectory)) < TOTAL_LIMIT
+    first, *_, last = (call for call in calls(reading) if call[0] in ("Bash", "Write"))
+    assert first[2].startswith("begin")
+    assert len(first[2]) < 21_000
+    assert "characters left out" in last[1]["content"]
 
 
 def test_a_result_without_its_call_is_kept_as_a_step(tmp_path: Path) -> None:

@@ -139,14 +139,16 @@ def test_steps_follow_each_other_with_the_verdict_after_each(tmp_path: Path) -> 
     assert whole.notes == "one: a line was broken\ntwo: a line was broken"
 
 
-def test_a_verdict_says_rewards_and_what_the_verifier_printed(tmp_path: Path) -> None:
+def test_a_verdict_says_rewards_and_where_its_log_is_but_not_what_stands_there(
+    tmp_path: Path,
+) -> None:
+    """What a verifier prints may quote hidden tests."""
     where = folder(tmp_path, "canary-0123")
-    log = where.write_text("verifier/test-stdout.txt", "x" * 5000 + "\nFAILED two of three\n")
-    (where.path / log).write_text((where.path / log).read_text() + "canary-0123")
+    log = where.write_text("verifier/test-stdout.txt", "hidden_test_7 failed\n")
     grade = GradeRecord(
         ran=interval(0.5, after=1.5), exit_code=1, rewards={"reward": 0.5, "speed": 2}, log=log
     )
-    Chronicle(where, Model()).add("Do it.", graded("one", grade=grade), ())
+    Chronicle(where, Model()).add("Do it, canary-0123.", graded("one", grade=grade), ())
     verdict = told(where).steps[-1]
     assert verdict.source == "system"
     assert verdict.message == "The verifier gave reward 0.5, speed 2."
@@ -157,11 +159,9 @@ def test_a_verdict_says_rewards_and_what_the_verifier_printed(tmp_path: Path) ->
         "seconds": 0.5,
         "log": "verifier/test-stdout.txt",
     }
-    assert verdict.observation is not None
-    said = str(verdict.observation.results[0].content)
-    assert said.startswith("[...] xxx")
-    assert said.endswith("FAILED two of three\n[redacted]")
-    assert len(said) < 4_100
+    whole = (where.path / NAME).read_text()
+    assert "hidden_test_7" not in whole
+    assert "Do it, [redacted]." in whole
 
 
 def test_calls_of_an_agent_without_trajectory_come_from_the_relay(tmp_path: Path) -> None:
