@@ -89,6 +89,8 @@ class Turn:
     """How hard the model shall think, in the agent's own words."""
     session: str | None = None
     """The session to go on with; None for a fresh one."""
+    episode: str = ""
+    """The name of the episode's run folder, the same in every run."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_harbor.agents.patches import FilePatch, PatchError, read_patch
 from pytest_harbor.trajectory import Content, Result, ToolCall
 
 
@@ -41,6 +42,13 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class Patch:
+    """Several files at once."""
+
+    files: tuple[FilePatch, ...]
+
+
+@dataclass(frozen=True)
 class Call:
     """A tool of a granted MCP server."""
 
@@ -61,7 +69,7 @@ class Unknown:
     why: str
 
 
-Action = Shell | Write | Edit | Call | Look | Unknown
+Action = Shell | Write | Edit | Patch | Call | Look | Unknown
 
 _SHELLS: Final = frozenset(
     {
@@ -73,6 +81,7 @@ _WRITES: Final = frozenset({"write", "write_file", "writefile", "create_file"})
 _EDITS: Final = frozenset(
     {"edit", "edit_file", "replace", "str_replace", "strreplace", "multiedit"}
 )
+_PATCHES: Final = frozenset({"apply_patch", "applypatch", "patch"})
 _LOOKS: Final = frozenset(
     {
         *("read", "read_file", "readfile", "read_many_files", "view", "glob", "grep", "ls", "list"),
@@ -89,6 +98,9 @@ _COMMANDS: Final = ("command", "cmd", "script")
 _WORKDIRS: Final = ("workdir", "cwd", "dir_path", "directory")
 _PATHS: Final = ("file_path", "filePath", "path", "absolute_path")
 _CONTENTS: Final = ("content", "file_text", "contents")
+_TEXTS: Final = ("input", "patchText", "patch")
+_IN_SHELL: Final = re.compile(r"\s*apply_patch <<\s*['\"]?(\w+)['\"]?\n(.*)\n\1\s*", re.DOTALL)
+"""Codex runs no such command; it takes the patch out of it."""
 _OLD: Final = ("old_string", "oldString", "old_str", "old")
 _NEW: Final = ("new_string", "newString", "new_str", "new")
 
@@ -106,6 +118,8 @@ def meaning(call: ToolCall, offered: Mapping[str, Iterable[str]]) -> Action:
         return _write(given)
     if plain in _EDITS:
         return _edit(given)
+    if plain in _PATCHES:
+        return _patch(_first(given, _TEXTS))
     if plain in _LOOKS:
         return Look()
     if plain.startswith("mcp_"):
@@ -120,6 +134,8 @@ def _shell(given: Mapping[str, Any]) -> Action:
         command = command[2] if is_script else shlex.join(command)
     if not isinstance(command, str):
         return Unknown("its arguments hold no command")
+    if found := _IN_SHELL.fullmatch(command):
+        return _patch(found[2])
     if given.get("run_in_background") is True or given.get("is_background") is True:
         command = f"( {command}\n) >/dev/null 2>&1 &"
     workdir = _first(given, _WORKDIRS)
@@ -145,6 +161,15 @@ def _edit(given: Mapping[str, Any]) -> Action:
     if not isinstance(path, str):
         return Unknown("its arguments hold no path")
     return Edit(path, tuple(changes))
+
+
+def _patch(text: Any) -> Action:
+    if not isinstance(text, str):
+        return Unknown("its arguments hold no patch")
+    try:
+        return Patch(read_patch(text))
+    except PatchError as error:
+        return Unknown(str(error))
 
 
 def _first(given: Any, names: Iterable[str]) -> Any:

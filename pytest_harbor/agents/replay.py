@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import zip_longest
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, Literal
 
 from pytest_harbor.agents.base import LOGS, Agent, Capabilities, Turn, TurnResult
+from pytest_harbor.agents.files import change_files
 from pytest_harbor.agents.hands import Done, Hands, LateError, hands
 from pytest_harbor.agents.readers.draft import Story
 from pytest_harbor.agents.recorded import (
@@ -19,6 +20,7 @@ from pytest_harbor.agents.recorded import (
     Call,
     Edit,
     Look,
+    Patch,
     Seen,
     Shell,
     Unknown,
@@ -27,14 +29,13 @@ from pytest_harbor.agents.recorded import (
     seen,
 )
 from pytest_harbor.errors import AgentError, TrajectoryError, UserError
-from pytest_harbor.sandbox.container import Container, Entry
+from pytest_harbor.sandbox.container import Entry
 from pytest_harbor.steady import steady_text
 from pytest_harbor.trajectory import Step, Trajectory, dump, load
 
 _TRAJECTORY: Final = "trajectory.json"
 _SHOWN: Final = 120
 """Characters of a line that are quoted."""
-_LARGEST_FILE: Final = 1 << 26
 _FOREVER: Final = 1e9
 """Seconds; a command has as long as the turn."""
 
@@ -101,6 +102,8 @@ class ReplayAgent(Agent):
 def find_trajectory(given: Path, turn: Turn) -> Path:
     """The trajectory of a step: a file given for the only step, or that in a run folder.
 
+    A folder may also hold run folders: that of the same episode has the same name in every run.
+
     Raises:
         AgentError: there is none.
     """
@@ -112,9 +115,13 @@ def find_trajectory(given: Path, turn: Turn) -> Path:
             "earlier episode as agent.trajectories"
         )
     tried = [
-        given / "steps" / turn.step / "agent" / _TRAJECTORY,
-        given / f"{turn.step}.json",
-        given / "agent" / _TRAJECTORY,
+        folder / place
+        for folder in filter(None, (given / turn.episode if turn.episode else None, given))
+        for place in (
+            f"steps/{turn.step}/agent/{_TRAJECTORY}",
+            f"{turn.step}.json",
+            f"agent/{_TRAJECTORY}",
+        )
     ]
     found = next((path for path in tried if path.is_file()), None)
     if found is None:
@@ -169,43 +176,18 @@ class _Player:
                 return self._able.run(action.command, _FOREVER, action.workdir)
             case Call():
                 return self._able.call(action.server, action.tool, action.arguments)
-            case Write() | Edit():
+            case Write() | Edit() | Patch():
                 if self._turn.deadline.expired:
                     raise LateError
-                return _change(self._turn, action)
+                return change_files(self._turn, action)
             case Unknown():
                 return Done(f"not replayable: {action.why}", failed=True)
         return Done("")
 
 
-def _change(turn: Turn, action: Write | Edit) -> Done:
-    main = turn.container
-    path = str(PurePosixPath(main.workdir) / action.path)
-    if isinstance(action, Write):
-        _put(main, turn, path, action.content)
-        return Done("")
-    content = main.read(path, _LARGEST_FILE)
-    if content is None:
-        return Done(f"there is no file {path}", failed=True)
-    text = content.decode("utf-8", "surrogateescape")
-    for old, new, everywhere in action.changes:
-        if old not in text:
-            return Done(f"the text to be replaced is not in {path}", failed=True)
-        text = text.replace(old, new, -1 if everywhere else 1)
-    _put(main, turn, path, text)
-    return Done("")
-
-
-def _put(main: Container, turn: Turn, path: str, text: str) -> None:
-    owner, facts = main.user(turn.user), main.stat(path)
-    mode = facts.mode if facts is not None and facts.kind == "file" else 0o644
-    data = text.encode("utf-8", "surrogateescape")
-    main.put([Entry(path, data, mode, owner.uid, owner.gid)])
-
-
 def _differs(action: Action, done: Done, before: Seen | None) -> str:
     """The first difference between what was seen and what came of it now; empty for none."""
-    if isinstance(action, Write | Edit):
+    if isinstance(action, Write | Edit | Patch):
         return done.text if done.failed else ""
     if before is None:
         return ""

@@ -158,6 +158,7 @@ def _take_turn(stage: Stage, draft: _Draft) -> None:
         model=stage.turn_model(),
         effort=recipe.agent.effort,
         session=draft.session,
+        episode=stage.record.folder.name,
     )
     try:
         result = stage.agent.run_turn(turn)

@@ -39,7 +39,9 @@ def test_a_run_folder_is_played_again_step_by_step(tmp_path: Path, gateway: Gate
     recipe = {f"model_servers.policy.{key}": value for key, value in policy.items()}
     first = play(task, "model-loop", recipe=recipe, gateway=gateway)
     assert first.result.reward == 1
-    again = play(task, "replay", recipe={"agent.trajectories": str(first.folder)}, gateway=gateway)
+    again = play(
+        task, "replay", recipe={"agent.trajectories": str(first.folder.parent)}, gateway=gateway
+    )
     assert again.result.reward == 1
     for step in again.result.steps:
         assert step.turn is not None
@@ -64,6 +66,20 @@ def step(number: int, name: str, content: str, /, **arguments: Any) -> dict[str,
     }
 
 
+PATCH = """*** Begin Patch
+*** Add File: new.txt
++2
+*** Update File: notes.txt
+@@ one
+-2
+*** Update File: new.txt
+*** Move to: moved.txt
+ 2
++3
+*** End Patch
+"""
+
+
 def test_it_says_where_it_diverged(tmp_path: Path, gateway: Gateway) -> None:
     steps = [
         step(1, "Write", "written", file_path="notes.txt", content="one\ntwo\n"),
@@ -74,13 +90,16 @@ def test_it_says_where_it_diverged(tmp_path: Path, gateway: Gateway) -> None:
         step(6, "Bash", "fine", command="exit 4"),
         step(7, "Edit", "edited", file_path="notes.txt", old_string="no such", new_string="x"),
         step(8, "write_stdin", "y", chars="y"),
+        step(9, "apply_patch", "Done!", input=PATCH),
+        step(10, "Bash", "one\n2\n3", command="cat notes.txt moved.txt"),
+        step(11, "Edit", "created", file_path="born.txt", old_string="", new_string="x\n"),
+        step(12, "Bash", "x", command="cat born.txt"),
     ]
     path = tmp_path / "other.json"
     agent = {"name": "claude-code", "version": "1"}
     path.write_text(json.dumps({"schema_version": "ATIF-v1.6", "agent": agent, "steps": steps}))
-    task = one_step(
-        tmp_path, test='test "$(cat notes.txt)" = "one\n2" && echo 1 > /logs/verifier/reward.txt'
-    )
+    check = 'test "$(cat notes.txt)" = one && test ! -e new.txt'
+    task = one_step(tmp_path, test=f"{check}; echo $((1 - $?)) > /logs/verifier/reward.txt")
     played = play(task, "replay", recipe={"agent.trajectories": str(path)}, gateway=gateway)
     assert played.result.reward == 1
     turn = played[0].turn
@@ -88,12 +107,12 @@ def test_it_says_where_it_diverged(tmp_path: Path, gateway: Gateway) -> None:
     assert turn.extra["diverged"] == [
         "trajectory step 5 (Bash): line 2: 'TWO', now '2'",
         "trajectory step 6 (Bash): exit code 0, now 4: ''",
-        "trajectory step 7 (Edit): the text to be replaced is not in /app/notes.txt",
+        "trajectory step 7 (Edit): the text to be replaced is not in notes.txt",
     ]
     assert turn.extra["not_replayable"] == [
         "trajectory step 8 (write_stdin): it is not known what this tool does"
     ]
-    assert (turn.extra["replayed"], turn.extra["looked"]) == (6, 1)
+    assert (turn.extra["replayed"], turn.extra["looked"]) == (10, 1)
     assert "3 diverged, the first at trajectory step 5" in turn.message
 
 
@@ -103,4 +122,4 @@ def test_what_is_not_there_is_named(tmp_path: Path, gateway: Gateway) -> None:
     message = play(task, "replay", recipe=nowhere, gateway=gateway)[0].turn
     assert message is not None
     assert message.ended == "error"
-    assert f"looked for {tmp_path}/steps/" in message.message
+    assert f"{tmp_path}/agent/trajectory.json" in message.message
