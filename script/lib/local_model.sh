@@ -27,16 +27,18 @@ import llama_cpp' >/dev/null 2>&1
 }
 
 # For the processors of this kind, not for this one alone: a home directory goes from machine to
-# machine. Without what reads pictures, which takes as long as the rest.
+# machine. Without what reads pictures and what is for llama.cpp's own programs: most of the work.
 compile_llama() {
+    local options="-DGGML_NATIVE=OFF -DLLAVA_BUILD=OFF"
+    options+=" -DCMAKE_PROJECT_llama.cpp_INCLUDE_BEFORE=$PWD/script/lib/llama.cmake"
     if ! have c++; then
         can_install || fail "no C++ compiler found, and llama.cpp needs one" "Install g++, and put it on PATH."
         say "local model: installing g++"
         install_packages g++ || fail "installing g++ (log: $INSTALL_LOG)" "Install g++, and put it on PATH."
     fi
-    say "local model: compiling llama.cpp, once on this machine (some seven minutes)"
+    say "local model: compiling llama.cpp, once on this machine (some minutes)"
     mkdir -p "$LOCAL_MODEL_WHEELS"
-    CMAKE_ARGS="-DGGML_NATIVE=OFF -DLLAVA_BUILD=OFF" quietly "$SCRATCH/llama.log" \
+    CMAKE_ARGS="$options" quietly "$SCRATCH/llama.log" \
         .venv/bin/python -m pip wheel --disable-pip-version-check --no-deps \
         --wheel-dir "$SCRATCH/wheels" llama-cpp-python ||
         fail "compiling llama-cpp-python" "The lines above are the end of what the compiler said."
