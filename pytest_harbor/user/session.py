@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import math
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_harbor.agents.base import Grant
 from pytest_harbor.errors import UserError
@@ -17,6 +18,8 @@ from pytest_harbor.user.mcp import Address, cause_of, connected
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
+
+_LEAVE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,8 @@ def open_session(grant: Grant, deadline: Deadline) -> Iterator[McpSession]:
     """
     from anyio.from_thread import start_blocking_portal
 
-    address = Address(grant.url or "", grant.headers)
     with start_blocking_portal() as portal:
-        connecting = portal.wrap_async_context_manager(connected(grant, address, deadline))
+        connecting = portal.wrap_async_context_manager(_bounded(grant, deadline))
         try:
             client = connecting.__enter__()
         except TimeoutError:
@@ -122,6 +124,27 @@ def open_session(grant: Grant, deadline: Deadline) -> Iterator[McpSession]:
         finally:
             with suppress(Exception):  # a server that is lost was told of by the call
                 connecting.__exit__(None, None, None)
+
+
+@asynccontextmanager
+async def _bounded(grant: Grant, deadline: Deadline) -> AsyncIterator[Any]:
+    """A client that is there by the deadline, and takes its leave in a few seconds.
+
+    Only in between is it without a limit of its own: calls have theirs.
+    """
+    import anyio
+
+    left = deadline.remaining()
+    with anyio.CancelScope() as scope:
+        scope.deadline = math.inf if left is None else anyio.current_time() + left
+        async with connected(grant, Address(grant.url or "", grant.headers), deadline) as client:
+            scope.deadline = math.inf
+            try:
+                yield client
+            finally:
+                scope.deadline = anyio.current_time() + _LEAVE_SECONDS
+    if scope.cancelled_caught:
+        raise TimeoutError
 
 
 def _text_of(result: Any) -> str:

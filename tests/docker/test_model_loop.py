@@ -69,6 +69,12 @@ def test_five_steps_with_a_user(tmp_path: Path, gateway: Gateway) -> None:
         assert ran.tool_calls[0].function_name == "bash"
         assert step.turn.input_tokens
         assert step.turn.extra["model_calls"] == 3
+    whole = load(played.folder / "trajectory.json")
+    calls = [call for each in whole.steps for call in each.tool_calls or ()]
+    asked = [call for call in calls if call.function_name == "ask_user"]
+    assert [(call.extra or {}).get("relay", {}).get("server") for call in asked] == [  # type: ignore[union-attr]
+        "user-server"
+    ] * 5
 
 
 def test_a_deadline_kills_the_command_that_runs(tmp_path: Path, gateway: Gateway) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from mcp_server import McpServer
@@ -69,3 +72,45 @@ def test_a_server_that_dies_is_an_error() -> None:
         server.stop()
         with pytest.raises(UserError, match="the MCP server u failed"):
             session.call("ask_user", {"question": "x"}, Deadline.after(5))
+
+
+class Sullen(BaseHTTPRequestHandler):
+    """A server that greets or not, and then says nothing for a long time."""
+
+    greets = True
+    over = threading.Event()
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if not self.greets or message["method"] != "initialize":
+            self.over.wait(30)
+        server = {"name": "sullen", "version": "1"}
+        result = {"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": server}
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("greets", [True, False])
+def test_a_server_that_says_nothing_keeps_nobody(
+    greets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sullen, "greets", greets)
+    monkeypatch.setattr(Sullen, "over", threading.Event())
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Sullen)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    grant = Grant("u", "streamable-http", f"http://127.0.0.1:{server.server_port}/mcp")
+    began = time.monotonic()
+    deadline = Deadline.after(0.5)
+    with pytest.raises(TimeoutError), open_session(grant, deadline) as session:
+        session.tools(deadline)
+    assert time.monotonic() - began < 10
+    Sullen.over.set()
+    server.shutdown()
+    server.server_close()
