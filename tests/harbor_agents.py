@@ -64,6 +64,7 @@ class Probe(BaseInstalledAgent):
         assert await environment.is_file("/srv/b")
         long = await self.exec_as_agent(environment, f": {'x' * 200_000}; echo long")
         told = await self.exec_as_agent(environment, "probe work", cwd="/srv")
+        canary = await self.exec_as_agent(environment, "env | grep -c CANARY; true")
         header = await self.exec_as_agent(environment, f"echo ${self._header()}")
         left = await self.exec_as_agent(
             environment,
@@ -76,6 +77,7 @@ class Probe(BaseInstalledAgent):
             "left": left.stdout,
             "servers": [server.model_dump(mode="json") for server in self.mcp_servers],
             "header": header.stdout,
+            "canary": [self._get_env("CANARY_TOKEN"), canary.stdout],
             "files": sorted(p.relative_to(here).as_posix() for p in here.rglob("*")),
             "c": (self.logs_dir / "c").read_text(),
         }
@@ -120,6 +122,13 @@ class Unmakeable(Probe):
 
     def __init__(self, logs_dir: Path, **kwargs: Any) -> None:
         raise ValueError("no licence")
+
+
+class Deadly(Probe):
+    """Takes the container along when it is installed."""
+
+    async def install(self, environment: BaseEnvironment) -> None:
+        await self.kill("", environment)
 
 
 class Uninstallable(Probe):

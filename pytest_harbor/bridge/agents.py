@@ -6,6 +6,8 @@ installed once, when the episode sets it up.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = "PYTEST_HARBOR_MODEL_KEY"
 """The variable that Harbor is told to take a model's key from, lest it looks for one elsewhere."""
+_SECRET: Final = re.compile(r"KEY|SECRET|TOKEN|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _TRAJECTORY: Final = "trajectory.json"
 _SWEEP_SECONDS: Final = 30.0
 
@@ -107,7 +110,10 @@ class HarborAgent(Agent):
         context = AgentContext()
         with Scene(turn.container, turn.user, turn.deadline) as scene:
             agent = self._make(scene, *self._inputs(turn, scene))
-            with scene.environment.scoped_exec_env({**agent.extra_env, **turn.solution_env}):
+            given = {
+                name: text for name, text in agent.extra_env.items() if text or name in turn.env
+            }
+            with scene.environment.scoped_exec_env({**given, **turn.solution_env}):
 
                 async def act() -> None:
                     await agent.setup(scene.environment)
@@ -124,7 +130,7 @@ class HarborAgent(Agent):
         Raises:
             AgentError: it refuses its model, its options or its servers.
         """
-        given: dict[str, Any] = {"extra_env": dict(env), **self._options, **more}
+        given: dict[str, Any] = {"extra_env": _hiding(env), **self._options, **more}
         if self._is_installed and self.version:
             given.setdefault("version", self.version)
         if self.capabilities.needs_model:
@@ -150,6 +156,15 @@ class HarborAgent(Agent):
         if self._plays_solution:
             more |= {"task_dir": scene.task(turn), "trial_paths": scene.environment.trial_paths}
         return env, more
+
+
+def _hiding(env: Mapping[str, str]) -> dict[str, str]:
+    """Variables for an agent that would look for credentials in the environment of this process.
+
+    What it is given comes first, and an empty text is found there in place of the operator's own.
+    """
+    secret = (name for name in os.environ if _SECRET.search(name))
+    return {**dict.fromkeys(secret, ""), **env}
 
 
 def _servers(grants: Iterable[Grant], env: dict[str, str]) -> Iterable[Any]:

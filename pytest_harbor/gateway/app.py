@@ -142,6 +142,8 @@ async def _read_request(
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     if wire is None:
         raise RefusedError(404, f"there is no /v1/{path} here; there are {_paths()}")
+    if headers.get("upgrade", "").lower() == "websocket":
+        raise RefusedError(426, "there is no WebSocket here; send the request by POST")
     if scope["method"] != "POST":
         raise RefusedError(405, f"/{wire.version}/{path} takes POST")
     if headers.get("content-encoding", "identity") != "identity":

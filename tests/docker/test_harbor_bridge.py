@@ -74,7 +74,10 @@ def probe(folder: Path, act: str, toml: str = "", **recipe: Any) -> Played:
 DOCKERFILE = "FROM debian:bookworm-slim\nRUN useradd ann && mkdir -m 777 /app\nWORKDIR /app\n"
 
 
-def test_an_agent_finds_all_that_harbor_gives_it(tmp_path: Path) -> None:
+def test_an_agent_finds_all_that_harbor_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY_TOKEN", "sings-0123456789")
     toml = '[environment]\n[agent]\nuser = "ann"\n' + USER + 'headers = {X-Who = "me ${TOKEN}"}\n'
     files = {**USER_FILES, "environment/Dockerfile": DOCKERFILE}
     parts = (Part(None, GRADE), Part(None, GRADE))
@@ -88,6 +91,7 @@ def test_an_agent_finds_all_that_harbor_gives_it(tmp_path: Path) -> None:
     assert seen["told"] == "/usr/local/bin/probe work for ann in /srv, blue\n"
     assert seen["long"].startswith("long\n")
     assert seen["left"] == ""
+    assert seen["canary"] == ["", "0\n"]
     assert seen["files"] == ["c", "deep", "deep/a", "deep/b"]
     assert seen["c"] == "2"
     (server,) = seen["servers"]
@@ -126,6 +130,8 @@ def test_the_deadline_ends_a_turn(tmp_path: Path, act: str) -> None:
 
 def test_a_container_that_dies_is_no_fault_of_the_agents(tmp_path: Path) -> None:
     assert probe(tmp_path, "kill").result.outcome is Outcome.SANDBOX_DIED
+    task = one_step(tmp_path, test=GRADE)
+    assert play(task, "harbor:harbor_agents:Deadly").result.outcome is Outcome.SANDBOX_DIED
 
 
 @pytest.mark.parametrize(

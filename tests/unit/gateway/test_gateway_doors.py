@@ -36,6 +36,9 @@ def test_another_path_at_a_known_address_says_what_there_is(
     assert wrong.status_code == 404
     assert "/v1/chat/completions, /v1/responses, /v1/messages" in wrong.json()["error"]["message"]
     assert client.get(f"{access.v1}/chat/completions").status_code == 405
+    upgrade = {"connection": "Upgrade", "upgrade": "websocket"}
+    # by this word, and by no other, codex knows at once that it must do without
+    assert client.get(f"{access.v1}/responses", headers=upgrade).status_code == 426
 
 
 def test_the_address_is_no_part_of_what_is_shown(access: Access) -> None:
