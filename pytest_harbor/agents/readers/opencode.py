@@ -56,10 +56,11 @@ class OpencodeReader:
         exported = read_json(path, story.note) if path is not None else {}
         messages = list(tables(exported.get("messages")))
         messages = messages[turn_start(messages, _prompt, instruction) or 0 :]
-        for message in messages or _from_stream(printed):
+        told = messages or _from_stream(printed, model)
+        for message in told:
             _tell(story, message)
-        if not messages:
-            story.note("there is no export of the session; the printed stream was read instead")
+        if not told:
+            story.note("there is no export of the session, and no message in the printed stream")
         story.begin_with(instruction)
         session = session or table(exported, "info").get("id")
         return story.reading(error=_error(printed, messages, exit_code), session=session)
@@ -74,14 +75,15 @@ def _prompt(message: Line) -> str | None:
     return flat([part for part in tables(message.get("parts")) if not part.get("synthetic")])
 
 
-def _from_stream(printed: Iterable[Line]) -> list[Line]:
-    """The messages that the parts in the stream belong to."""
+def _from_stream(printed: Iterable[Line], model: str | None) -> list[Line]:
+    """The messages that the parts in the stream belong to; it does not name their model."""
+    known = {"role": "assistant", "modelID": model}
     messages: dict[str, Line] = {}
     for line in printed:
         part = table(line, "part")
         if part:
             name = str(part.get("messageID"))
-            info = {"id": name, "role": "assistant", "time": {"created": line.get("timestamp")}}
+            info = {"id": name, **known, "time": {"created": line.get("timestamp")}}
             message = messages.setdefault(name, {"info": info, "parts": []})
             message["parts"].append(part)
             if part.get("type") == "step-finish":

@@ -233,8 +233,10 @@ def test_the_printed_stream_stands_in_for_a_missing_log(name: str, tmp_path: Pat
     reading = read(name, "first", folder)
     assert calls(reading) == calls(read(name, "first"))
     assert [step.message for step in acts(reading)][-1] == "Done: hello.txt is written."
+    assert {step.model_name for step in acts(reading)} == {"scripted-1"}
     assert steps(reading)[0].message == PROMPTS["first"]
-    assert any("there is no " in note for note in reading.notes)
+    missing = ("there is no session log (<session>.jsonl)",)
+    assert reading.notes == (missing if name == "claude-code" else ())
 
 
 def test_what_a_script_of_codex_called_stands_beside_it() -> None:
