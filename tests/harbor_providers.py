@@ -49,17 +49,18 @@ class Faraway(BaseEnvironment):
             return_code=process.returncode or 0,
         )
 
-    async def _must(self, *words: str) -> None:
+    async def _must(self, *words: str) -> str:
         done = await self._docker(*words)
         if done.return_code:
             raise RuntimeError(done.stderr)
+        return done.stdout or ""
 
     async def start(self, force_build: bool) -> None:
         if self._fails == "start":
             raise RuntimeError("no machine is free")
-        image = self.task_env_config.docker_image or self.session_id
-        if self.task_env_config.docker_image is None:
-            await self._must("build", "-q", "-t", image, str(self.environment_dir))
+        image = self.task_env_config.docker_image
+        if image is None:  # without a name: what is built from the same files is the same image
+            image = (await self._must("build", "-q", str(self.environment_dir))).strip()
         keep = ("--init", image, "sleep", "infinity")
         env = [
             word
