@@ -53,7 +53,7 @@ def settle_trajectory(
     """
     named = turn.trajectory
     place = folder.path / named if named is not None else step.agent / NAME
-    if not place.is_file():
+    if not place.is_file() or place.is_symlink():
         missing = (f"the agent names a trajectory {named}, which is not there",) if named else ()
         return turn.model_copy(update={"trajectory": None}), missing
     file = folder.relative(place)

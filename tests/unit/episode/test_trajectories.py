@@ -373,6 +373,16 @@ def test_a_trajectory_that_is_not_there_is_warned_of(tmp_path: Path) -> None:
     assert warning == "the agent names a trajectory agent/gone.json, which is not there"
 
 
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """An agent could point it at any file of this host."""
+    where = folder(tmp_path)
+    step = where.step("task", implicit=True)
+    (tmp_path / "elsewhere.json").write_text(json.dumps(OWN))
+    (step.agent / NAME).symlink_to(tmp_path / "elsewhere.json")
+    turn = TurnRecord(ran=interval(1.0), ended="exited")
+    assert settle_trajectory(where, step, turn) == (turn, ())
+
+
 def test_only_figures_that_differ_are_kept_beside() -> None:
     turn = TurnRecord(ran=interval(1.0), ended="exited", input_tokens=5, output_tokens=6)
     counted = {"input_tokens": 5, "output_tokens": 7, "cached_tokens": 1, "cost_usd": 0.1}
