@@ -6,6 +6,7 @@ It does what the reference solution does, call by call: asks the user, applies p
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def _plan(task: Path) -> list[Rule]:
         {"think": "I do not know yet what is wanted.", **ask("Hi! What would you like changed?")},
         ask("What matters most to you about it?"),
         ask(f"Here is my plan, does it sound right?\n\n{plan}"),
-        {"shell": f"cat >/tmp/plan.md <<'END'\n{plan}END"},
+        {"shell": f"{_decoded(plan)} >/tmp/plan.md"},
     ]
 
 
@@ -84,10 +85,13 @@ def _lines(task: Path, step: int) -> list[Rule]:
 
 
 def _applied(patch: str) -> str:
-    return (
-        "set -e; cd /app; git update-index -q --refresh || true\n"
-        f"git apply --index - <<'PATCH_ENDS_HERE'\n{patch}PATCH_ENDS_HERE\n"
-    )
+    refresh = "set -e; cd /app; git update-index -q --refresh || true\n"
+    return f"{refresh}{_decoded(patch)} | git apply --index -\n"
+
+
+def _decoded(text: str) -> str:
+    """A command that prints a text; gemini-cli refuses one with backticks in it."""
+    return f"echo {b64encode(text.encode()).decode()} | base64 -d"
 
 
 def _quoted(text: str) -> str:

@@ -212,6 +212,13 @@ class TalksUsage:
         return event
 
 
+def is_reminder(said: Said) -> bool:
+    """Whether it is a CLI that speaks here in the user's place, to its model alone."""
+    text = said.text.strip()
+    wrapped = text.startswith("<system-reminder>") and text.endswith("</system-reminder>")
+    return said.role == "user" and wrapped
+
+
 def text_of(content: Any) -> str:
     """The text in a message's content, whatever form a client gives it."""
     if isinstance(content, str):

@@ -18,6 +18,7 @@ from pytest_harbor.gateway.wires.base import (
     Usage,
     WireName,
     count,
+    is_reminder,
     message_of,
     pieces,
     table_of,
@@ -85,11 +86,7 @@ class Chat(FixedPath):
                 for each in messages
                 if each.get("role") in ("system", "developer")
             ),
-            said=tuple(
-                Said(_ROLES[each["role"]], text_of(each.get("content")))
-                for each in messages
-                if each.get("role") in _ROLES
-            ),
+            said=tuple(said for said in map(_said, messages) if said and not is_reminder(said)),
             tools=tuple(
                 Tool(str(function.get("name", "")), schema=table_of(function.get("parameters")))
                 for each in tables_in(body.get("tools"))
@@ -127,6 +124,11 @@ class Chat(FixedPath):
         if table_of(body.get("stream_options")).get("include_usage"):
             yield sse.encode({**head, "choices": [], "usage": _counts(reply.usage)})
         yield sse.encode(sse.DONE)
+
+
+def _said(message: Mapping[str, Any]) -> Said | None:
+    role = _ROLES.get(str(message.get("role")))
+    return Said(role, text_of(message.get("content"))) if role else None
 
 
 class ChatListener:

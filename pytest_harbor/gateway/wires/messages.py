@@ -18,6 +18,7 @@ from pytest_harbor.gateway.wires.base import (
     Usage,
     WireName,
     count,
+    is_reminder,
     message_of,
     named,
     pieces,
@@ -68,10 +69,11 @@ class Messages(FixedPath, TalksUsage):
         messages = tables_in(body.get("messages"))
         # a CLI also slips what it has to say about itself in among the messages
         system = (text_of(each.get("content")) for each in messages if _is_system(each))
+        spoken = (_said(each) for each in messages if not _is_system(each))
         return Conversation(
             model=str(body.get("model", "")),
             system="\n".join([text_of(body.get("system")), *system]).strip("\n"),
-            said=tuple(_said(each) for each in messages if not _is_system(each)),
+            said=tuple(said for said in spoken if not is_reminder(said)),
             tools=tuple(
                 Tool(str(each.get("name", "")), schema=table_of(each.get("input_schema")))
                 for each in tables_in(body.get("tools"))

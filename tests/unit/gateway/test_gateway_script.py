@@ -72,6 +72,8 @@ class ChatSide(Side):
             messages.append(message)
             call = message["tool_calls"][0]["id"]
             messages.append({"role": "tool", "tool_call_id": call, "content": result})
+            reminder = "<system-reminder>\nIt is a CLI that speaks.\n</system-reminder>"
+            messages.append({"role": "user", "content": reminder})
         offered = {"user-server_ask_user": ASK_SCHEMA, "bash": SHELL_SCHEMA}
         functions = [
             {"type": "function", "function": {"name": name, "parameters": schema}}
