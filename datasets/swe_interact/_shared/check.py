@@ -5,7 +5,8 @@
 
 For each task: the untouched repository and the plausible wrong solution (wrong/<task>.patch) must
 score 0, the solution must score 1, and each way to hand in the wrong shape must be a structural
-failure with its own code. Where there is a rubric: what passes the hidden tests only
+failure with its own code. tests/config.json must name every hidden test, in the list where it belongs;
+a test that is named nowhere or in the wrong list is printed. Where there is a rubric: what passes the hidden tests only
 (wrong/<task>.rubric.patch) must score 0, and what a model says must count, with a stand-in for the
 model. What the simulated user says is not checked here; run the oracle for that.
 """
@@ -155,6 +156,21 @@ class Box:
         self.run(f"{FRESH}{case}\n/tests/test.sh > /logs/verifier/test-stdout.txt 2>&1")
         return json.loads(self.run("cat /logs/verifier/reward.json"))["reward"]
 
+    def misplaced(self):
+        """Return what config.json has in the wrong list, or not at all."""
+        self.tree(":")
+        config = json.loads(self.run("cat /tests/config.json"))
+        tests = json.loads(self.run("cat /logs/verifier/ctrf.json"))["results"]["tests"]
+        listed = {name: kind for kind in ("FAIL_TO_PASS", "PASS_TO_PASS") for name in config[kind]}
+        found = []
+        for test in tests:
+            right = "PASS_TO_PASS" if test["status"] == "passed" else "FAIL_TO_PASS"
+            if test.get("message") == "did not run":
+                found.append(f"{test['name']}: there is no such test")
+            elif listed.get(test["name"]) != right:
+                found.append(f"{test['name']}: {right}")
+        return found
+
     def handed_in(self, case):
         """Return what step 5 makes of a case: a structural code, or the reward."""
         url = "USER_SERVER_EXPORT_URL=http://127.0.0.1:9/"
@@ -198,6 +214,10 @@ def check(task):
                 wrong += got != expected
                 verdict = "ok   " if got == expected else "WRONG"
                 print(f"{verdict} {task.name}: {name}: {got}", flush=True)
+        misplaced = box.misplaced()
+        wrong += len(misplaced)
+        for line in misplaced:
+            print(f"WRONG {task.name}: tests/config.json: {line}")
     except subprocess.CalledProcessError as problem:
         print(f"WRONG {task.name}: {problem}\n{problem.stdout}{problem.stderr}")
         wrong += 1
