@@ -89,15 +89,12 @@ class CliAgent(Agent):
         """See that the CLI starts: by itself, or with the C library that was installed with it."""
         words = self._words(container.engine)
         loader = f"{words.tools}/{LIBC}/loader --library-path {words.tools}/{LIBC}"
+        container.put([_fresh_home(container.user(user))])
         said = ""
         for start in ("", loader):
             probe = render(self.card.probe, dataclasses.replace(words, start=start))
-            ran = container.run(
-                f"HOME=/nonexistent; export HOME; {probe}",
-                user=user,
-                workdir="/",
-                deadline=deadline,
-            )
+            script = f"HOME={HOME}; export HOME; {probe}"
+            ran = container.run(script, user=user, workdir="/", deadline=deadline)
             said = ran.output.decode("utf-8", "replace").strip()[-1000:]
             if ran.exit_code == 0:
                 self._found[container.id] = _Found(start, said.splitlines()[-1] if said else "")
@@ -167,7 +164,7 @@ class CliAgent(Agent):
                 f"the instruction of step {turn.step} has {len(text)} bytes, and {self.name} takes "
                 f"it on the command line, where {SCRIPT_LIMIT} fit; take another agent"
             )
-        yield Entry(HOME, None, 0o700, owner.uid, owner.gid, fresh=turn.session is None)
+        yield dataclasses.replace(_fresh_home(owner), fresh=turn.session is None)
         folders: set[PurePosixPath] = set()
         for path, template in self.card.files.items():
             place = PurePosixPath(render(path, words))
@@ -235,6 +232,10 @@ class CliAgent(Agent):
             "notes": list(reading.notes),
         }
         return {name: value for name, value in known.items() if value}
+
+
+def _fresh_home(owner: UserIds) -> Entry:
+    return Entry(HOME, None, 0o700, owner.uid, owner.gid, fresh=True)
 
 
 def _kept(logs: Path, reading: Reading, owner: UserIds) -> Iterable[Entry]:

@@ -13,6 +13,13 @@ _RESTARTS: Final = 3
 _NEVER: Final = "0001-01-01T00:00:00Z"
 
 
+_NOT_FOUND: Final = 127
+_NO_SHELL: Final = (
+    ", as a command does that is not there: without a shell, /bin/sh, an image cannot be main, "
+    "for every command of an episode goes through it"
+)
+
+
 @dataclass(frozen=True)
 class ServiceState:
     """One container of a group, as the engine sees it now."""
@@ -65,7 +72,9 @@ class ServiceState:
         if not self.running and self.exit_code is not None:
             killed = ", killed for lack of memory" if self.oom_killed else ""
             again = f", again after {self.restarts} restarts" if self.restarts else ""
-            return f"ended with exit code {self.exit_code}{killed}{again}"
+            lacks_shell = self.service == "main" and self.exit_code == _NOT_FOUND
+            hint = _NO_SHELL if lacks_shell else ""
+            return f"ended with exit code {self.exit_code}{killed}{again}{hint}"
         if self.health in ("unhealthy", "starting") and self.probes:
             code, output = self.probes[-1]
             said = output.strip()[-_LOG_CHARS:] or "no output"

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from episodes import GIVES_1, Part, Played, many_steps, one_step, play
+from cli_plays import cli
+from episodes import GIVES_1, Part, many_steps, one_step
 
-from pytest_harbor.agents.find import find_agent
 from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.gateway import Gateway
-from pytest_harbor.recipe import Layer, make_recipe
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -25,21 +23,6 @@ THREE = ("codex", "claude-code", "opencode")
 def gateway() -> Iterator[Gateway]:
     with Gateway() as gateway:
         yield gateway
-
-
-def cli(name: str, task: Path, gateway: Gateway, *rules: dict[str, Any], **recipe: Any) -> Played:
-    """Play a task with a CLI whose model follows rules."""
-    path = task.parent / "rules.yaml"
-    path.write_text(yaml.safe_dump({"model": "scripted-1", "rules": list(rules)}))
-    values = {
-        "agent.name": name,
-        "agent.model": "scripted",
-        "model_servers.policy.provider": "script",
-        "model_servers.policy.rules": str(path),
-        **recipe,
-    }
-    layer = Layer(values, {key: f"a test: {key}" for key in values})
-    return play(task, find_agent(make_recipe([layer])), recipe=values, gateway=gateway)
 
 
 def instructed(text: str, solve: str | None = None, test: str = GIVES_1, **more: Any) -> Part:
