@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_harbor.agents.base import Grant, Transport
+from pytest_harbor.agents.readers.base import find_reader
 from pytest_harbor.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -60,10 +61,11 @@ class Card(_Table):
     env: dict[str, str] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)
     """Content by path; laid down for the turn's user before each turn."""
-    logs: Template
+    logs: Template | None = None
     """The folder with the CLI's own log of its session."""
-    reader: str
-    """Who reads that log: one of :mod:`~pytest_harbor.agents.readers`, or ``module:attribute``."""
+    reader: str | None = None
+    """Who reads that log: one of :mod:`~pytest_harbor.agents.readers`, or ``module:attribute``.
+    Without one, the exit code says how a turn ended."""
     wire: Literal["responses", "messages", "chat", "gemini"]
     """How it talks to its model."""
     transports: tuple[Transport, ...] = ("streamable-http",)
@@ -202,6 +204,11 @@ def _faults(card: Card, path: Path) -> Iterator[str]:
 
     if card.name != path.stem:
         yield f"name: it is {card.name!r}, but a card is found by its file's name, {path.stem!r}"
+    if card.reader is not None:
+        try:
+            find_reader(card.reader)
+        except RecipeError as error:
+            yield f"reader: {error}"
     if not (card.install.npm or card.install.pip):
         yield "install: it names no package; give install.npm or install.pip"
     known = [field.name for field in fields(Words)]

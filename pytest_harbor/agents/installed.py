@@ -196,9 +196,11 @@ class CliAgent(Agent):
         container = turn.container
         with tempfile.TemporaryDirectory(prefix="pytest-harbor-") as name:
             logs, stdout = Path(name) / "logs", Path(name) / "stdout"
-            container.get_tree(render(self.card.logs, words), logs, limit_bytes=_LIMIT)
+            if self.card.logs is not None:
+                container.get_tree(render(self.card.logs, words), logs, limit_bytes=_LIMIT)
             container.get_tree(f"{LOGS}/{self._log}", stdout, limit_bytes=_LIMIT)
-            reading = find_reader(self.card.reader).read(
+            reader = find_reader(self.card.reader) if self.card.reader else _ByExitCode()
+            reading = reader.read(
                 logs,
                 stdout=stdout,
                 exit_code=ran.exit_code,
@@ -232,6 +234,16 @@ class CliAgent(Agent):
             "notes": list(reading.notes),
         }
         return {name: value for name, value in known.items() if value}
+
+
+class _ByExitCode:
+    """Reads nothing, for a CLI whose log nobody reads."""
+
+    def read(self, _logs: Path, *, exit_code: int | None, agent_name: str, **_: Any) -> Reading:
+        """Believe the exit code; a trajectory is made of what is known of its calls."""
+        if exit_code in (0, None):
+            return Reading(None, "exited")
+        return Reading(None, "error", f"{agent_name} exited with {exit_code}")
 
 
 def _fresh_home(owner: UserIds) -> Entry:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,17 @@ import pytest
 import yaml
 
 from pytest_harbor.agents.base import Grant
-from pytest_harbor.agents.card import OWN_CARDS, Words, card_names, find_card, load_card, render
+from pytest_harbor.agents.card import (
+    OWN_CARDS,
+    Card,
+    Words,
+    card_names,
+    find_card,
+    load_card,
+    render,
+)
 from pytest_harbor.agents.find import find_agent
 from pytest_harbor.agents.installed import CliAgent
-from pytest_harbor.agents.readers.base import find_reader
 from pytest_harbor.errors import RecipeError
 from pytest_harbor.recipe import Layer, make_recipe, read_layer
 from pytest_harbor.settings import Recipe
@@ -45,7 +54,6 @@ def test_our_cards_are_cards(name: str) -> None:
     card = find_card(name)
     assert card is not None
     assert card.name == name
-    find_reader(card.reader)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +64,7 @@ def test_our_cards_are_cards(name: str) -> None:
         ({"probe": None}, "the key probe is missing; docs/agents.md"),
         ({"version": 1.2}, "version: Input should be a valid string, got 1.2"),
         ({"wire": "grpc"}, "wire: Input should be 'responses'"),
+        ({"reader": "codx"}, "reader: there is no reader 'codx'; known: aider,"),
         ({"name": "yours"}, "but a card is found by its file's name, 'mine'"),
         ({"install": {}}, "install: it names no package"),
         ({"env": {"A": "{{ modle }}"}}, "env.A: 'modle' is undefined; templates may name tools,"),
@@ -137,3 +146,28 @@ def test_values_stay_what_they_are_in_templates() -> None:
     assert render("{{ model }}\n", words) == "a'b\"c<&>\n"
     looped = "{% for server in servers %}{{ server.name }}={{ server.url }}{% endfor %}"
     assert render(looped, words) == "u=http://x/?a=1&b"
+
+
+def test_the_card_in_the_documentation_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/agents.md").read_text()
+    (text,) = re.findall(
+        r"^```yaml\n(# cards/(\S+)\.yaml\n.*?)^```", page, re.DOTALL | re.MULTILINE
+    )
+    path = tmp_path / f"{text[1]}.yaml"
+    path.write_text(text[0])
+    card = load_card(path)
+    assert card.name == text[1]
+    assert card.resume is not None
+
+
+def test_the_documentation_tells_every_key_and_word_of_a_card() -> None:
+    page = (Path(__file__).parents[3] / "docs/agents.md").read_text()
+    cells = re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE)
+    rows = set(re.findall(r"`([a-z_.]+)`", " ".join(cells)))
+    keys = {*Card.model_fields, "install.npm", "install.pip"} - {"install"}
+    assert keys <= rows
+    assert {field.name for field in fields(Words)} <= set(re.findall(r"`([a-z_]+)`", page))
+    for name in card_names():
+        card = find_card(name)
+        assert card is not None
+        assert f"| `{name}` | {card.version} |" in page
