@@ -225,7 +225,7 @@ _STATED: Final = re.compile(
     re.IGNORECASE,
 )
 _WRAPPED: Final = re.compile(r"\s*<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
-_NOTHING: Final = frozenset({"(no output)", "(empty)", "<no output>", "(none)"})
+_NOTHING: Final = re.compile(r"\s*[(<](?:\w+ completed with )?(?:no output|empty|none)[)>]\s*")
 _CUT: Final = re.compile(r"[^\n]*(?:truncated|left out here|omitted)[^\n]*", re.IGNORECASE)
 
 
@@ -250,7 +250,7 @@ def seen(result: Result | None) -> Seen | None:
         text = framed["text"]
     text = _STATED.sub("", text)
     cut = _CUT.search(text)
-    text = "" if text.strip() in _NOTHING else text[: cut.start()] if cut else text
+    text = "" if _NOTHING.fullmatch(text) else text[: cut.start()] if cut else text
     return Seen(text, code, is_cut=cut is not None)
 
 

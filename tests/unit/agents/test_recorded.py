@@ -107,6 +107,7 @@ def test_arguments_as_clis_write_them(made: ToolCall, meant: object) -> None:
     [
         ("a\n[exit code 2]", None, Seen("a", 2)),
         ("(no output)", {"exit_code": 1}, Seen("", 1)),
+        ("(Bash completed with no output)", None, Seen("", 0)),
         ("broken", {"is_error": True}, Seen("broken", None)),
         ("a\nb\n[... 900 characters left out here ...]\nz", None, Seen("a\nb\n", 0, is_cut=True)),
     ],
