@@ -19,6 +19,9 @@ from pytest_harbor.task.timeouts import Deadline
 LOGS = "/logs/agent"
 """Where an agent's logs go inside main (harbor-format 4)."""
 
+_LAST_LINE = 300
+"""Characters of a command's last words in a message."""
+
 Transport = Literal["stdio", "sse", "streamable-http"]
 ALL_TRANSPORTS: frozenset[Transport] = frozenset({"stdio", "sse", "streamable-http"})
 
@@ -152,10 +155,13 @@ class Agent(ABC):
         """
 
 
-def ended(ran: Ran, what: str, log: str) -> TurnResult:
+def ended(ran: Ran, what: str, log: str, container: Container) -> TurnResult:
     """The result of a turn that was one command writing to ``log`` (a name in :data:`LOGS`)."""
     if ran.timed_out:
         return TurnResult("timeout", message=f"agent timed out: {ran.limit}", log=log)
     if ran.exit_code != 0:
-        return TurnResult("error", ran.exit_code, f"{what} exited with {ran.exit_code}", log)
+        said = (container.read(f"{LOGS}/{log}") or b"").decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(said) if line.strip()), "no output")
+        message = f"{what} exited with {ran.exit_code}: {last[:_LAST_LINE]}"
+        return TurnResult("error", ran.exit_code, message, log)
     return TurnResult("exited", 0, log=log)

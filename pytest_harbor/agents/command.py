@@ -53,7 +53,7 @@ class CommandAgent(Agent):
             },
             deadline=turn.deadline,
         )
-        return ended(ran, "the command", _LOG)
+        return ended(ran, "the command", _LOG, turn.container)
 
 
 def mcp_servers(grants: Iterable[Grant]) -> dict[str, Any]:

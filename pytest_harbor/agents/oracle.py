@@ -44,4 +44,4 @@ class OracleAgent(Agent):
             env={"DEBIAN_FRONTEND": "noninteractive", **turn.env, **turn.solution_env},
             deadline=turn.deadline,
         )
-        return ended(ran, _SCRIPT, _LOG)
+        return ended(ran, _SCRIPT, _LOG, container)

@@ -86,6 +86,7 @@ def make_plan(task: Task, recipe: Recipe, agent: Agent, host: Mapping[str, str])
     _refuse(task, recipe)
     _known_step(task, recipe)
     _can_resume(agent, recipe)
+    _has_a_solution(task, agent)
     model = None
     if agent.capabilities.needs_model:
         recipe, model = with_policy(recipe)
@@ -145,6 +146,14 @@ def _can_resume(agent: Agent, recipe: Recipe) -> None:
         raise RecipeError(
             f"{recipe.source('agent.resume_sessions')}: the agent {agent.name} cannot go on with "
             "an earlier session; leave agent.resume_sessions out, or take another agent"
+        )
+
+
+def _has_a_solution(task: Task, agent: Agent) -> None:
+    if agent.capabilities.plays_solution and not any(step.solution for step in task.steps):
+        raise TaskError(
+            f"{task.name} has no solution for the agent {agent.name} to play: there is no "
+            "solution/solve.sh in it nor in a step. Write one, or take another agent"
         )
 
 

@@ -79,8 +79,8 @@ class Findings:
             return None
         if path.suffix == ".sh" and b"\r\n" in data:
             self.warnings.append(
-                f"{show(path, self.task)} has Windows line ends (CRLF), with which a shell "
-                "cannot run it; save it with LF"
+                f"{show(path, self.task)} has Windows line ends (CRLF), which a shell takes for "
+                "a part of each line's last word; save it with LF"
             )
         if data.startswith(codecs.BOM_UTF8):
             self.warnings.append(

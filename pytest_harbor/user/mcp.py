@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 _DAY: Final = 86_400.0
 
+_SSE_HINT = (
+    '. It was asked by the old transport "sse", which is meant where task.toml says nothing; most '
+    'servers want transport = "streamable-http" there'
+)
+
 
 @dataclass(frozen=True)
 class Handshake:
@@ -63,8 +68,9 @@ def shake_hands(grant: Grant, address: Address, deadline: Deadline) -> Handshake
     except UserError:
         raise
     except Exception as error:
+        hint = _SSE_HINT if grant.transport == "sse" else ""
         raise UserError(
-            f"{address.url} does not answer as an MCP server: {cause_of(error)}"
+            f"{address.url} does not answer as an MCP server: {cause_of(error)}{hint}"
         ) from error
 
 

@@ -44,6 +44,15 @@ def test_b85_a_user_that_listens_late_is_waited_for(tmp_path: Path) -> None:
     assert played.result.phases["grants"].seconds < 10
 
 
+def test_a_transport_that_was_forgotten_is_named(tmp_path: Path) -> None:
+    old = USER.replace('transport = "streamable-http"\n', "")
+    assert old != USER
+    played = play(one_step(tmp_path, old, solve=ASKS, test=HEARD, **USER_FILES))
+    assert played.result.fault is not None
+    assert played.result.outcome == "mcp_unavailable"
+    assert 'most servers want transport = "streamable-http"' in played.result.fault.message
+
+
 @pytest.mark.parametrize(
     ("variables", "trouble"),
     [

@@ -383,7 +383,7 @@ def test_an_oracle_whose_solution_fails(tmp_path: Path) -> None:
     one, two = played["one"].turn, played["two"].turn
     assert one is not None
     assert two is not None
-    assert (one.ended, one.exit_code, one.message) == ("error", 3, "solve.sh exited with 3")
+    assert (one.ended, one.exit_code, one.message) == ("error", 3, "solve.sh exited with 3: trying")
     assert played.read(one.log or "") == "trying\n"
     assert played["one"].outcome == "agent_error"
     # without a solution the oracle has failed, and is graded: the step asks for nothing
@@ -433,7 +433,7 @@ def test_a_command_as_agent(tmp_path: Path) -> None:
     assert harbor["agent_info"]["model_info"] == {"name": "m-1", "provider": "acme"}
     failing = play(one_step(tmp_path), CommandAgent("exit 5"))
     assert failing[0].turn is not None
-    assert failing[0].turn.message == "the command exited with 5"
+    assert failing[0].turn.message == "the command exited with 5: no output"
 
 
 # -- recipe ----------------------------------------------------------------------------------
