@@ -280,6 +280,21 @@ class Doors:
         calls = self._gateway.mcp_calls(self._episode)[self._asked_before :]
         return tuple(call for call in calls if call.is_tool_call and call.step == step)
 
+    def offered(self, step: str, tools: Iterable[str]) -> tuple[str, ...] | None:
+        """Which MCP tools the agent's model was offered in a step, whatever the CLI calls them.
+
+        None when the agent asked no model here.
+        """
+        from pytest_harbor.gateway import find_tool
+
+        if not self._began:
+            return None
+        found = self._gateway.offered(self._episode, AGENT, step)
+        if found is None:
+            return None
+        shown = {tool: self._aliases.get(tool, tool) for tool in tools}
+        return tuple(tool for tool, name in shown.items() if find_tool([name], found))
+
     def _calls(self) -> tuple[Call, ...]:
         """The calls of this try."""
         return self._gateway.calls(self._episode)[self._before :]

@@ -113,6 +113,10 @@ class GrantRecord(Record):
     calls: dict[str, int] | None = None
     """The agent's calls in this step by tool, tools that it left alone with 0; None where they do
     not pass the gateway, so that nobody counted them."""
+    offered: tuple[str, ...] | None = None
+    """Those of the tools that the agent's model was offered by name in this step, by the gateway;
+    None where the agent asked no model there. One that is hidden behind a search is not among
+    them."""
     errors: int = 0
     """Calls that got an error, or no answer."""
     wait_seconds: float = 0.0

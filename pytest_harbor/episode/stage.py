@@ -101,6 +101,7 @@ class Stage:
         by_tool = Counter(call.tool or "" for call in calls)
         counted = {
             "calls": dict.fromkeys(seen.tools, 0) | by_tool,
+            "offered": self.doors.offered(step, seen.tools),
             "errors": sum(not call.went_well for call in calls),
             "wait_seconds": round(sum(call.seconds for call in calls), 3),
         }

@@ -28,7 +28,7 @@ from pytest_harbor.gateway.model_server import Budget, ModelServer, Price
 from pytest_harbor.gateway.relay_door import RelayAccess
 from pytest_harbor.gateway.relay_log import McpCall
 from pytest_harbor.gateway.server import Gateway
-from pytest_harbor.gateway.wires.base import Usage
+from pytest_harbor.gateway.wires.base import Tool, Usage, find_tool
 
 __all__ = [
     "Access",
@@ -42,6 +42,8 @@ __all__ = [
     "Spent",
     "Summary",
     "Terms",
+    "Tool",
     "Usage",
+    "find_tool",
     "summarize",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from pytest_harbor.gateway.limits import Spending
 from pytest_harbor.gateway.model_server import UNLIMITED, Budget, ModelServer, Prices, ProviderName
 from pytest_harbor.gateway.providers import Provider, Recorder
 from pytest_harbor.gateway.relay_log import RelayLog
+from pytest_harbor.gateway.wires.base import Tool
 
 DUMMY_KEY: Final = "pytest-harbor"
 """What a client may send as its key. The address is the secret; the key is not looked at."""
@@ -82,6 +83,8 @@ class Account:
     players: dict[tuple[str, str], Provider] = field(default_factory=dict)
     """Providers that remember where a party is, by party and server."""
     recorders: dict[str, Recorder] = field(default_factory=dict)
+    offered: dict[tuple[str, int, str | None], dict[str, Tool]] = field(default_factory=dict)
+    """Tools that models were offered, by name; by party, try and step."""
 
     @property
     def recording(self) -> str:
@@ -94,6 +97,11 @@ class Account:
         if found is None and self.run_budget != UNLIMITED:
             found = budgets.check("run", self.run_budget, *self.run.total())
         return None if found is None else replace(found, refused=self.refused)
+
+    def offer(self, party: str, tools: Iterable[Tool]) -> None:
+        """Remember what a request offers to its model."""
+        known = self.offered.setdefault((party, self.try_number, self.step), {})
+        known.update((tool.qualified, tool) for tool in tools)
 
     def enter(self, call: Call, tokens: tuple[Mapping[str, object], ...] = ()) -> None:
         """Enter a call that has ended, and count what it took."""

@@ -68,6 +68,7 @@ class Exchange:
 
     async def _converse(self) -> None:
         request, account = self._request, self._door.account
+        account.offer(self._door.party, request.wire.tools(request.body))
         spent = account.spent()
         if spent is not None:
             account.refused += 1

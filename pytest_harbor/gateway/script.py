@@ -23,11 +23,10 @@ from pytest_harbor.gateway.script_rules import (
     Script,
     Wanted,
     complete,
-    find_tool,
     load_script,
     shell_arguments,
 )
-from pytest_harbor.gateway.wires.base import Conversation, Reply, ToolCall, Usage
+from pytest_harbor.gateway.wires.base import Conversation, Reply, ToolCall, Usage, find_tool
 
 _TITLE: Final = Rule(say="A scripted reply.")
 """For requests without tools that no rule meets, as CLIs make them for titles."""

@@ -28,7 +28,6 @@ If nothing else meets such a request, it gets a word of no meaning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from re import Pattern
@@ -37,7 +36,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pytest_harbor.errors import RecipeError
-from pytest_harbor.gateway.wires.base import Conversation, Tool
+from pytest_harbor.gateway.wires.base import Conversation, Tool, find_tool
 
 SHELLS: Final = (
     "exec_command",
@@ -189,21 +188,6 @@ def _place(parts: Iterable[int | str]) -> str:
     """Where in the file: rules are counted from 1, as people do."""
     words = [f"rule {part + 1}" if isinstance(part, int) else part for part in parts]
     return " ".join(word for word in words if word != "rules") or "the file"
-
-
-def find_tool(names: Iterable[str], tools: Iterable[Tool]) -> Tool | None:
-    """The tool that the first fitting name means.
-
-    A name may hold wildcards. Without, it also means a tool that carries a server's name in front
-    (``mcp__user-server__ask_user``, ``user-server_ask_user``), if none is called just so.
-    """
-    offered = tuple(tools)
-    for name in names:
-        for pattern in (name, f"*__{name}", f"*_{name}"):
-            for tool in offered:
-                if fnmatchcase(tool.name, pattern) or fnmatchcase(tool.qualified, pattern):
-                    return tool
-    return None
 
 
 def shell_arguments(tool: Tool, command: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from pytest_harbor.gateway.relay_door import CALL_SECONDS, RelayAccess, RelayDoo
 from pytest_harbor.gateway.relay_log import McpCall, RelayLog
 from pytest_harbor.gateway.trials import Trials
 from pytest_harbor.gateway.upstream import Upstream
+from pytest_harbor.gateway.wires.base import Tool
 from pytest_harbor.redaction import Redactor
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -261,6 +262,15 @@ class Gateway:
     def calls(self, episode: str) -> tuple[Call, ...]:
         """The calls of an episode by now, in the order in which they ended."""
         return self._account(episode).ledger.calls
+
+    def offered(self, episode: str, party: str, step: str | None) -> tuple[Tool, ...] | None:
+        """The tools that a party's model was offered in a step of the latest try.
+
+        None when it was not asked at all.
+        """
+        account = self._account(episode)
+        found = account.offered.get((party, account.try_number, step))
+        return None if found is None else tuple(found.values())
 
     def summary(self, episode: str, party: str | None = None, *, latest: bool = False) -> Summary:
         """The sums of an episode, or of one party in it.

@@ -226,7 +226,9 @@ def _called(grant: GrantRecord) -> str:
         return ""
     number = sum(grant.calls.values())
     if not number:
-        return "; never called"
+        hidden = [] if grant.offered is None else sorted({*grant.tools} - {*grant.offered})
+        unseen = f"; not offered to the model by name: {', '.join(hidden)}" if hidden else ""
+        return f"; never called{unseen}"
     errors = f", {number_of(grant.errors, 'error')}" if grant.errors else ""
     return f"; {number_of(number, 'call')}{errors}, waited {duration(grant.wait_seconds)}"
 

@@ -78,3 +78,4 @@ def test_five_steps_with_the_real_cli(tmp_path: Path, agent: str) -> None:
     assert result.reward == 1
     asked = [(step.grants[0].calls or {}).get("ask_user") for step in result.steps]
     assert asked == calls_of_the_user(TASK)
+    assert [step.grants[0].offered for step in result.steps] == [("ask_user",)] * 5

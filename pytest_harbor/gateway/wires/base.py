@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -178,6 +179,9 @@ class Wire(Protocol):
     def conversation(self, body: Mapping[str, Any]) -> Conversation:
         """Read a request."""
 
+    def tools(self, body: Mapping[str, Any]) -> tuple[Tool, ...]:
+        """The tools that a request offers."""
+
     def whole(self, reply: Reply) -> dict[str, Any]:
         """Write an answer in one piece."""
 
@@ -210,6 +214,21 @@ class TalksUsage:
     def hide_usage(self, event: bytes) -> bytes:
         """Nothing needs to be hidden."""
         return event
+
+
+def find_tool(names: Iterable[str], tools: Iterable[Tool]) -> Tool | None:
+    """The tool that the first fitting name means.
+
+    A name may hold wildcards. Without, it also means a tool that carries a server's name in front
+    (``mcp__user-server__ask_user``, ``user-server_ask_user``), if none is called just so.
+    """
+    offered = tuple(tools)
+    for name in names:
+        for pattern in (name, f"*__{name}", f"*_{name}"):
+            for tool in offered:
+                if fnmatchcase(tool.name, pattern) or fnmatchcase(tool.qualified, pattern):
+                    return tool
+    return None
 
 
 def is_reminder(said: Said) -> bool:

@@ -87,11 +87,15 @@ class Chat(FixedPath):
                 if each.get("role") in ("system", "developer")
             ),
             said=tuple(said for said in map(_said, messages) if said and not is_reminder(said)),
-            tools=tuple(
-                Tool(str(function.get("name", "")), schema=table_of(function.get("parameters")))
-                for each in tables_in(body.get("tools"))
-                if (function := table_of(each.get("function")))
-            ),
+            tools=self.tools(body),
+        )
+
+    def tools(self, body: Mapping[str, Any]) -> tuple[Tool, ...]:
+        """The tools that a request offers."""
+        return tuple(
+            Tool(str(function.get("name", "")), schema=table_of(function.get("parameters")))
+            for each in tables_in(body.get("tools"))
+            if (function := table_of(each.get("function")))
         )
 
     def whole(self, reply: Reply) -> dict[str, Any]:

@@ -87,12 +87,16 @@ class Gemini(TalksUsage):
             model=str(body.get("model", "")),
             system=_text(table_of(body.get("systemInstruction"))),
             said=tuple(_said(each) for each in tables_in(body.get("contents"))),
-            tools=tuple(
-                Tool(str(each.get("name", "")), schema=_schema(each))
-                for tools in tables_in(body.get("tools"))
-                for each in tables_in(tools.get("functionDeclarations"))
-            ),
+            tools=self.tools(body),
             thinks=bool(thinking.get("includeThoughts")),
+        )
+
+    def tools(self, body: Mapping[str, Any]) -> tuple[Tool, ...]:
+        """The tools that a request offers."""
+        return tuple(
+            Tool(str(each.get("name", "")), schema=_schema(each))
+            for tools in tables_in(body.get("tools"))
+            for each in tables_in(tools.get("functionDeclarations"))
         )
 
     def whole(self, reply: Reply) -> dict[str, Any]:

@@ -74,11 +74,15 @@ class Messages(FixedPath, TalksUsage):
             model=str(body.get("model", "")),
             system="\n".join([text_of(body.get("system")), *system]).strip("\n"),
             said=tuple(said for said in spoken if not is_reminder(said)),
-            tools=tuple(
-                Tool(str(each.get("name", "")), schema=table_of(each.get("input_schema")))
-                for each in tables_in(body.get("tools"))
-            ),
+            tools=self.tools(body),
             thinks=table_of(body.get("thinking")).get("type") in ("enabled", "adaptive"),
+        )
+
+    def tools(self, body: Mapping[str, Any]) -> tuple[Tool, ...]:
+        """The tools that a request offers."""
+        return tuple(
+            Tool(str(each.get("name", "")), schema=table_of(each.get("input_schema")))
+            for each in tables_in(body.get("tools"))
         )
 
     def whole(self, reply: Reply) -> dict[str, Any]:

@@ -63,14 +63,18 @@ class Responses(FixedPath, TalksUsage):
         given = body.get("input")
         items = tables_in(given)
         said = [Said("user", given)] if isinstance(given, str) else []
-        offered = [*tables_in(body.get("tools")), *_tools_in(items)]
         system = (text_of(item.get("content")) for item in items if _is_system(item))
         return Conversation(
             model=str(body.get("model", "")),
             system="\n".join([text_of(body.get("instructions")), *system]).strip("\n"),
             said=(*said, *filter(None, map(_said, items))),
-            tools=tuple(_tools(offered)),
+            tools=self.tools(body),
         )
+
+    def tools(self, body: Mapping[str, Any]) -> tuple[Tool, ...]:
+        """The tools that a request offers, those included that the conversation brought."""
+        brought = _tools_in(tables_in(body.get("input")))
+        return tuple(_tools([*tables_in(body.get("tools")), *brought]))
 
     def whole(self, reply: Reply) -> dict[str, Any]:
         """Write an answer in one piece."""

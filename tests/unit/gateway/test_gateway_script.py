@@ -14,9 +14,9 @@ import pytest
 
 from pytest_harbor.errors import RecipeError
 from pytest_harbor.gateway import Gateway, ModelServer, Terms, script_rules
-from pytest_harbor.gateway.script_rules import complete, find_tool, load_script, shell_arguments
+from pytest_harbor.gateway.script_rules import complete, load_script, shell_arguments
 from pytest_harbor.gateway.sse import Splitter, data_of
-from pytest_harbor.gateway.wires.base import Tool
+from pytest_harbor.gateway.wires.base import Tool, find_tool
 
 EPISODE = """
 model: scripted-1
@@ -313,6 +313,11 @@ def test_an_episode_of_three_turns(
     summary = gateway.summary(tmp_path.name)
     assert (summary.calls, summary.failed, summary.cost_usd) == (3, 0, 0.0)
     assert summary.input_tokens > summary.output_tokens > 10
+    offered = gateway.offered(tmp_path.name, "agent", None)
+    assert offered is not None
+    assert find_tool(["ask_user"], offered) is not None
+    assert find_tool(["ask_the_user"], offered) is None
+    assert gateway.offered(tmp_path.name, "agent", "another step") is None
 
 
 @pytest.mark.parametrize("side", SIDES)
