@@ -96,6 +96,8 @@ class Words:
     """The agent's log folder of the step."""
     start: str
     """What must stand before a dynamically linked program: empty, or a loader that runs it."""
+    python: str
+    """What runs a module of the installed Python packages."""
     arch: str
     """x64 or arm64, as npm has it."""
     machine: str
@@ -117,7 +119,8 @@ class Words:
 
 
 _SOMETHING: Final = Words(
-    tools="/tools", home="/home", out="/logs/agent", start="", arch="x64", machine="x86_64",
+    tools="/tools", home="/home", out="/logs/agent", start="", python="python3",
+    arch="x64", machine="x86_64",
     version="1", model="m", url="http://gateway", key="k", effort="high", session="s",
     servers=(Grant("user-server", "streamable-http", "http://user-server/mcp"),),
     instruction="/instruction", tool_seconds=60,

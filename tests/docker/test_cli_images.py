@@ -95,3 +95,48 @@ def test_a_version_that_does_not_exist_is_told_in_npms_words(
     said = str(played.result.fault)
     assert "the agent opencode cannot be installed" in said
     assert "opencode-linux-x64@0.0.0-none" in said
+
+
+EDIT = """I add the line.
+
+hello.txt
+```
+<<<<<<< SEARCH
+hello
+=======
+hello
+blue
+>>>>>>> REPLACE
+```
+"""
+COMMITS = "cd /app && echo blue >>hello.txt && git commit -qam blue"
+ENDS = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+GIT = """
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends git
+WORKDIR /app
+RUN git config --global user.name Dev && git config --global user.email dev@example.com \\
+    && git init -q && echo hello >hello.txt && git add . && git commit -qm hello
+"""
+
+
+@pytest.mark.slow_cli
+@pytest.mark.parametrize(
+    ("agent", "rules"),
+    [
+        ("mini-swe-agent", ({"when": {"turn": 1}, "shell": COMMITS}, {"shell": ENDS})),
+        ("aider", ({"say": EDIT},)),
+    ],
+)
+def test_python_clis_bring_their_python(
+    tmp_path: Path, gateway: Gateway, agent: str, rules: Any
+) -> None:
+    """They edit and commit as the image's git user, in an image that has no Python."""
+    test = (
+        "cd /app && git log -1 --format=%an | grep -q ^Dev && git show HEAD:hello.txt | grep blue "
+        '&& [ -z "$(git status --short)" ] && echo 1 >/logs/verifier/reward.txt'
+    )
+    task = one_step(tmp_path, test=test, **{"environment/Dockerfile": GIT})
+    played = cli(agent, task, gateway, *rules)
+    assert (played.result.outcome, played.result.reward) == (Outcome.PASSED, 1)
+    assert "blue" in played.read("agent/trajectory.json")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cli_plays import cli
-from episodes import GIVES_1, Part, many_steps, one_step
+from episodes import GIVES_1, USER, USER_FILES, Part, many_steps, one_step
 
 from pytest_harbor.episode.outcome import Outcome
 from pytest_harbor.gateway import Gateway
@@ -119,3 +119,37 @@ def test_a_fault_of_the_provider_is_told_in_its_words(
     assert step.turn is not None
     assert "the key has walked away" in step.turn.message
     assert step.turn.ran.seconds < 60
+
+
+SEARCHED = (
+    {"call": {"tool": "tool_search", "arguments": {"query": "ask the user a question"}}},
+    {"call": {"tool": "ask_user"}},
+    {"shell": "echo yes >/app/answered"},
+)
+CODED = tuple(
+    {"call": {"tool": "exec", "arguments": {"input": line}}}
+    for line in (
+        "text(await tools.mcp__user_server__ask_user({}));",
+        "text(await tools.exec_command({cmd: 'echo yes >/app/answered'}));",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "calls", "offered"),
+    [("gpt-5.5", SEARCHED, ("ask_user",)), ("gpt-6-sol", CODED, ())],
+    ids=["tool search", "code mode"],
+)
+def test_codex_with_models_that_it_knows(
+    tmp_path: Path, gateway: Gateway, model: str, calls: Any, offered: tuple[str, ...]
+) -> None:
+    """It offers them the user only when they search, or not by name at all; asked it is still."""
+    test = "test -e /app/answered && " + GIVES_1
+    task = one_step(tmp_path, USER, test=test, **USER_FILES)
+    rules = [{"when": {"turn": turn}, **call} for turn, call in enumerate(calls, 1)]
+    played = cli("codex", task, gateway, *rules, {"say": "Done."}, **{"agent.model": model})
+    assert played.result.outcome == Outcome.PASSED
+    (grant,) = played[0].grants
+    assert grant.calls == {"ask_user": 1}
+    assert grant.offered == offered
+    assert "ask_user" in played.read("agent/trajectory.json")

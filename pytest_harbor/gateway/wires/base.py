@@ -64,6 +64,8 @@ class Tool:
     """JSON schema of the arguments."""
     custom: bool = False
     """Only in Responses: takes free text (argument ``input``) instead of JSON."""
+    searches: bool = False
+    """Only in Responses: finds further tools, and is called in a way of its own."""
 
     @property
     def qualified(self) -> str:

@@ -29,6 +29,7 @@ from pytest_harbor.gateway.wires.base import (
 )
 from pytest_harbor.gateway.wires.chat import openai_error
 
+_SEARCH: Final = "tool_search"
 _LAST: Final = {"response.completed", "response.incomplete", "response.failed"}
 _MESSAGES: Final[Mapping[str, Role]] = {"user": "user", "assistant": "model"}
 
@@ -156,7 +157,7 @@ def _said(item: Mapping[str, Any]) -> Said | None:
 def _tools_in(items: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Tools that are offered in the conversation itself: by a search, or instead of ``tools``."""
     for item in items:
-        if item.get("type") in ("additional_tools", "tool_search_output"):
+        if item.get("type") in ("additional_tools", f"{_SEARCH}_output"):
             yield from tables_in(item.get("tools"))
 
 
@@ -167,7 +168,11 @@ def _tools(offered: list[Mapping[str, Any]], namespace: str | None = None) -> It
             yield from _tools(tables_in(each.get("tools")), name)
         else:
             yield Tool(
-                name or str(kind), namespace, table_of(each.get("parameters")), kind == "custom"
+                name or str(kind),
+                namespace,
+                table_of(each.get("parameters")),
+                custom=kind == "custom",
+                searches=kind == _SEARCH,
             )
 
 
@@ -197,7 +202,11 @@ def _part(text: str) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    item: dict[str, Any] = {"call_id": call.id, "name": call.tool.name, "status": "completed"}
+    item: dict[str, Any] = {"call_id": call.id, "status": "completed"}
+    if call.tool.searches:
+        item |= {"type": f"{_SEARCH}_call", "id": f"tsc_{call.id}", "execution": "client"}
+        return {**item, "arguments": dict(call.arguments)}
+    item["name"] = call.tool.name
     if call.tool.custom:
         text = str(call.arguments.get("input", ""))
         item |= {"type": "custom_tool_call", "id": f"ctc_{call.id}", "input": text}

@@ -138,8 +138,8 @@ def test_an_agent_can_do_what_its_card_says(tmp_path: Path) -> None:
 
 def test_values_stay_what_they_are_in_templates() -> None:
     words = Words(
-        tools="/t", home="/h", out="/o", start="", arch="x64", machine="x86_64", version="1",
-        model="a'b\"c<&>", servers=(Grant("u", "streamable-http", "http://x/?a=1&b"),),
+        tools="/t", home="/h", out="/o", start="", python="", arch="x64", machine="x86_64",
+        version="1", model="a'b\"c<&>", servers=(Grant("u", "streamable-http", "http://x/?a=1&b"),),
     )  # fmt: skip
     assert render("{{ model | json }}", words) == '"a\'b\\"c<&>"'
     assert render("{{ model | sh }}", words) == "'a'\"'\"'b\"c<&>'"
