@@ -96,14 +96,19 @@ def fill_once(engine: Engine, filling: Filling, deadline: Deadline) -> str:
 
 def remove_tools(engine: Engine) -> None:
     """Remove all volumes of tools that no container uses."""
+    for volume in engine.api.volumes(filters={"label": TOOLS})["Volumes"] or ():
+        _remove(engine, volume["Name"])
+
+
+def _remove(engine: Engine, name: str) -> None:
+    """Remove a volume, unless somebody uses it."""
     from docker.errors import APIError
 
-    for volume in engine.api.volumes(filters={"label": TOOLS})["Volumes"] or ():
-        try:
-            engine.api.remove_volume(volume["Name"])
-        except APIError as fault:
-            if fault.status_code not in (404, 409):
-                raise
+    try:
+        engine.api.remove_volume(name)
+    except APIError as fault:
+        if fault.status_code not in (404, 409):
+            raise
 
 
 def _is_known(engine: Engine, name: str, record_of: Any) -> bool:
@@ -137,6 +142,7 @@ def _fill(engine: Engine, filling: Filling, name: str, deadline: Deadline) -> No
     except (DockerException, RequestException) as fault:
         raise SandboxError(f"The volume {name} could not be filled: {fault}") from fault
     if code != 0:
+        _remove(engine, name)
         how = f"exit code {code}" if code is not None else f"not in time, {deadline.describe()}"
         raise SandboxError(f"{filling.name} could not be installed ({how}):\n{said}")
 

@@ -71,20 +71,28 @@ def test_many_fill_it_once_and_main_can_only_read_it(engine: Engine, tmp_path: P
 
 
 def test_what_a_killed_helper_left_is_never_used(engine: Engine) -> None:
-    filling = a_filling("[ -e /here ] || { echo half >/tools/half; echo no such luck; exit 3; }")
+    filling = a_filling()
+    volume = filling.volume(engine.facts.platform)
+    engine.api.create_volume(volume, labels={"pytest-harbor.tools": "a-test"})
+    look(volume, "touch /tools/half /tools/tool")
+    assert fill_once(engine, filling, soon()) == volume
+    assert look(volume, "wc -l </tools/times; ls /tools; cat /tools/tool") == "1\ntimes\ntool\nhere"
+    # a volume of the same name that somebody else has made is another one
+    engine.api.remove_volume(volume)
+    engine.api.create_volume(volume, labels={"pytest-harbor.tools": "a-test"})
+    fill_once(engine, filling, soon())
+    assert look(volume, "cat /tools/tool") == "here"
+
+
+def test_a_failure_is_told_and_leaves_nothing(engine: Engine) -> None:
+    filling = a_filling("[ -e /here ] || { echo no such luck; exit 3; }")
     with pytest.raises(
         SandboxError, match=r"a-test could not be installed \(exit code 3\):\n.*luck"
     ):
         fill_once(engine, filling, soon())
+    assert not engine.api.volumes(filters={"label": "pytest-harbor.tools=a-test"})["Volumes"]
     better = Filling(filling.name, filling.image, filling.script, files=(Entry("/here", b""),))
-    volume = fill_once(engine, better, soon())
-    assert volume == filling.volume(engine.facts.platform)
-    assert look(volume, "wc -l </tools/times; ls /tools") == "1\ntimes\ntool"
-    # a volume of the same name that somebody else has made is another one
-    engine.api.remove_volume(volume)
-    engine.api.create_volume(volume, labels={"pytest-harbor.tools": "a-test"})
-    fill_once(engine, better, soon())
-    assert look(volume, "cat /tools/tool") == "here"
+    assert look(fill_once(engine, better, soon()), "cat /tools/tool") == "here"
 
 
 def test_it_ends_at_its_deadline(engine: Engine) -> None:
