@@ -160,8 +160,13 @@ def ended(ran: Ran, what: str, log: str, container: Container) -> TurnResult:
     if ran.timed_out:
         return TurnResult("timeout", message=f"agent timed out: {ran.limit}", log=log)
     if ran.exit_code != 0:
-        said = (container.read(f"{LOGS}/{log}") or b"").decode("utf-8", "replace").split("\n")
-        last = next((line.strip() for line in reversed(said) if line.strip()), "no output")
-        message = f"{what} exited with {ran.exit_code}: {last[:_LAST_LINE]}"
+        message = f"{what} exited with {ran.exit_code}: {last_line(container, log)}"
         return TurnResult("error", ran.exit_code, message, log)
     return TurnResult("exited", 0, log=log)
+
+
+def last_line(container: Container, log: str) -> str:
+    """The last words in a log of an agent's (a name in :data:`LOGS`), for a message."""
+    said = (container.read(f"{LOGS}/{log}") or b"").decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(said) if line.strip()), "no output")
+    return last[:_LAST_LINE]

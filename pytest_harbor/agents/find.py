@@ -102,6 +102,11 @@ def _installed(recipe: Recipe) -> Agent:
 
     choice = recipe.agent
     folders = [Path(folder) for folder in choice.cards]
+    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+        raise RecipeError(
+            f"{recipe.source('agent.cards')}: there is no folder {', '.join(missing)} to take "
+            "cards from"
+        )
     card = find_card(choice.name, folders)
     if card is None:
         known = (*_OWN, *card_names(folders))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from pytest_harbor.agents.base import LOGS, Agent, Capabilities, Turn, TurnResult
+from pytest_harbor.agents.base import LOGS, Agent, Capabilities, Turn, TurnResult, last_line
 from pytest_harbor.agents.card import Card, Install, Words, render
 from pytest_harbor.agents.install import install, loader, python
 from pytest_harbor.agents.readers.base import Reading, find_reader
@@ -70,7 +70,8 @@ class CliAgent(Agent):
             mcp_transports=frozenset(card.transports),
             needs_model=True,
             needs_network=True,
-            resumes=card.resume is not None,
+            # without a reader nobody knows the session's name
+            resumes=card.resume is not None and card.reader is not None,
             binaries=card.needs,
             tool_aliases=card.tool_aliases,
         )
@@ -121,6 +122,10 @@ class CliAgent(Agent):
     @property
     def _log(self) -> str:
         return f"{self.name}.txt"
+
+    @property
+    def _errors(self) -> str:
+        return f"{self.name}-stderr.txt"
 
     def _words(self, engine: Engine) -> Words:
         cpu = engine.facts.platform.rpartition("/")[2]
@@ -182,7 +187,7 @@ class CliAgent(Agent):
         command = self.card.resume if turn.session and self.card.resume else self.card.command
         return "\n".join(
             (
-                f"exec 2>{shlex.quote(f'{LOGS}/{self.name}-stderr.txt')}",
+                f"exec 2>{shlex.quote(f'{LOGS}/{self._errors}')}",
                 f'[ ! -e "$HOME/.gitconfig" ] || ln -sf "$HOME/.gitconfig" {HOME}/.gitconfig',
                 f"HOME={HOME}; export HOME",
                 render(command, words),
@@ -200,8 +205,7 @@ class CliAgent(Agent):
             if self.card.logs is not None:
                 container.get_tree(render(self.card.logs, words), logs, limit_bytes=_LIMIT)
             container.get_tree(f"{LOGS}/{self._log}", stdout, limit_bytes=_LIMIT)
-            reader = find_reader(self.card.reader) if self.card.reader else _ByExitCode()
-            reading = reader.read(
+            reading = self._reading(
                 logs,
                 stdout=stdout,
                 exit_code=ran.exit_code,
@@ -209,9 +213,32 @@ class CliAgent(Agent):
                 agent_name=self.name,
                 agent_version=self._found[container.id].version or self.version,
                 model=words.model,
-            )
+            ) or self._by_exit_code(ran, container)
             container.put(_kept(logs, reading, owner))
         return reading
+
+    def _reading(self, logs: Path, **known: Any) -> Reading | None:
+        """What the card's reader makes of the log; None where there is no reader.
+
+        Raises:
+            AgentError: the reader fails; one of the operator's own may.
+        """
+        if self.card.reader is None:
+            return None
+        try:
+            return find_reader(self.card.reader).read(logs, **known)
+        except Exception as error:
+            raise AgentError(
+                f"the reader {self.card.reader} of the agent {self.name} fails: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _by_exit_code(self, ran: Ran, container: Container) -> Reading:
+        """Believe the exit code; a trajectory is made of what is known of its calls."""
+        if ran.exit_code in (0, None):
+            return Reading(None, "exited")
+        said = last_line(container, self._errors)
+        return Reading(None, "error", f"{self.name} exited with {ran.exit_code}: {said}")
 
     def _result(self, turn: Turn, ran: Ran, reading: Reading) -> TurnResult:
         late = f"agent timed out: {ran.limit}"
@@ -235,16 +262,6 @@ class CliAgent(Agent):
             "notes": list(reading.notes),
         }
         return {name: value for name, value in known.items() if value}
-
-
-class _ByExitCode:
-    """Reads nothing, for a CLI whose log nobody reads."""
-
-    def read(self, _logs: Path, *, exit_code: int | None, agent_name: str, **_: Any) -> Reading:
-        """Believe the exit code; a trajectory is made of what is known of its calls."""
-        if exit_code in (0, None):
-            return Reading(None, "exited")
-        return Reading(None, "error", f"{agent_name} exited with {exit_code}")
 
 
 def _fresh_home(owner: UserIds) -> Entry:

@@ -28,7 +28,7 @@ from pytest_harbor.agents.recorded import (
     meaning,
     seen,
 )
-from pytest_harbor.errors import AgentError, TrajectoryError, UserError
+from pytest_harbor.errors import RecipeError, TrajectoryError, UserError
 from pytest_harbor.sandbox.container import Entry
 from pytest_harbor.steady import steady_text
 from pytest_harbor.trajectory import Step, Trajectory, dump, load
@@ -105,14 +105,14 @@ def find_trajectory(given: Path, turn: Turn) -> Path:
     A folder may also hold run folders: that of the same episode has the same name in every run.
 
     Raises:
-        AgentError: there is none.
+        RecipeError: there is none.
     """
     if given.is_file():
         if turn.index == 0:
             return given
-        raise AgentError(
-            f"{given} is one turn, and step {turn.step} needs another: give the run folder of an "
-            "earlier episode as agent.trajectories"
+        raise RecipeError(
+            f"agent.trajectories: {given} is one turn, and step {turn.step} needs another: give "
+            "the run folder of an earlier episode"
         )
     tried = [
         folder / place
@@ -126,7 +126,9 @@ def find_trajectory(given: Path, turn: Turn) -> Path:
     found = next((path for path in tried if path.is_file()), None)
     if found is None:
         named = ", ".join(str(path) for path in tried)
-        raise AgentError(f"there is no trajectory of step {turn.step}; looked for {named}")
+        raise RecipeError(
+            f"agent.trajectories: there is no trajectory of step {turn.step}; looked for {named}"
+        )
     return found
 
 
@@ -134,7 +136,7 @@ def _load(path: Path) -> Trajectory:
     try:
         return load(path)
     except TrajectoryError as error:
-        raise AgentError(str(error)) from error
+        raise RecipeError(f"agent.trajectories: {error}") from error
 
 
 class _Player:

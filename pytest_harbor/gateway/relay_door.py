@@ -23,7 +23,7 @@ from pytest_harbor.gateway.relay_log import McpCall, McpEnded
 if TYPE_CHECKING:
     import httpx2
 
-CALL_SECONDS: Final = 600.0
+CALL_SECONDS: Final = 3600.0
 """How long a call may take, unless told otherwise."""
 _CONNECT_SECONDS: Final = 10.0
 

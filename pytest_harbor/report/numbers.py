@@ -119,7 +119,7 @@ def _look(job: Path, result: EpisodeResult) -> _Seen:
 
 
 def _group_of(result: EpisodeResult) -> tuple[str, str, str]:
-    agent = result.agent.name if result.agent else "(not started)"
+    agent = result.agent.name if result.agent else "unstarted"
     model = (result.agent.model if result.agent else None) or ""
     return agent, model, dataset_of(result) or ""
 

@@ -41,7 +41,7 @@ def test_three_attempts_in_three_processes_build_once(tmp_path: Path) -> None:
     assert [attempt.returncode for attempt in attempts] == [0, 0, 0]
     assert len(images) == 1
     assert calls(tmp_path).count("build") == 1
-    assert calls(tmp_path).count("up") == 3
+    assert calls(tmp_path).count("up") >= 3  # again where another run took the subnet
 
 
 def test_another_content_is_another_image_and_a_lost_record_is_found_again(

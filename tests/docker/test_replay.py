@@ -119,7 +119,7 @@ def test_it_says_where_it_diverged(tmp_path: Path, gateway: Gateway) -> None:
 def test_what_is_not_there_is_named(tmp_path: Path, gateway: Gateway) -> None:
     task = one_step(tmp_path)
     nowhere = {"agent.trajectories": str(tmp_path)}
-    message = play(task, "replay", recipe=nowhere, gateway=gateway)[0].turn
-    assert message is not None
-    assert message.ended == "error"
-    assert f"{tmp_path}/agent/trajectory.json" in message.message
+    played = play(task, "replay", recipe=nowhere, gateway=gateway)
+    assert played.result.fault is not None
+    assert played.result.reward is None
+    assert f"{tmp_path}/agent/trajectory.json" in played.result.fault.message

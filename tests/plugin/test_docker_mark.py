@@ -38,7 +38,7 @@ def test_fails_where_the_engine_is_required(
     monkeypatch.setenv("PYTEST_HARBOR_REQUIRE_DOCKER", "1")
     result = without_engine.runpytest_subprocess()
     result.assert_outcomes(passed=1, errors=2)
-    result.stdout.fnmatch_lines(["*This run must not skip Docker tests.*"])
+    result.stdout.fnmatch_lines(["*This run must not skip tests marked docker.*"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 

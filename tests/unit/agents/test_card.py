@@ -136,6 +136,17 @@ def test_an_agent_can_do_what_its_card_says(tmp_path: Path) -> None:
     assert can.mcp_transports == frozenset()
 
 
+def test_nobody_resumes_without_a_reader(tmp_path: Path) -> None:
+    """The session's name is in the log."""
+    write(tmp_path, resume="mine -r {{ session }}", reader=None)
+    assert not find_agent(a_recipe(name="mine", cards=[str(tmp_path)])).capabilities.resumes
+
+
+def test_a_folder_of_cards_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"there is no folder .*crds"):
+        find_agent(a_recipe(name="mine", cards=[str(tmp_path / "crds")]))
+
+
 def test_values_stay_what_they_are_in_templates() -> None:
     words = Words(
         tools="/t", home="/h", out="/o", start="", python="", arch="x64", machine="x86_64",

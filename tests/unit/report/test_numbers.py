@@ -47,7 +47,7 @@ def test_groups_are_agent_model_and_dataset(tmp_path: Path) -> None:
         ("codex, openai/gpt-5.5 on d", 2, 2),
         ("oracle, acme/large-1 on d", 1, 2),
         ("oracle, acme/large-1 on e", 1, 1),
-        ("unknown on d", 0, 0),
+        ("unstarted on d", 0, 0),
     ]
     assert [len(each.identity.differences) for each in groups] == [1, 0, 0, 0]
 
