@@ -6,7 +6,6 @@ Running a card's CLI is :mod:`~pytest_harbor.agents.installed`'s business.
 
 from __future__ import annotations
 
-import difflib
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pytest_harbor.agents.base import Grant, Transport
 from pytest_harbor.agents.readers.base import find_reader
 from pytest_harbor.errors import RecipeError
+from pytest_harbor.hints import hint
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -197,9 +197,7 @@ def _explain(problem: Mapping[str, Any]) -> str:
     if problem["type"] != "extra_forbidden":
         return f"{key}: {problem['msg']}, got {problem['input']!r}"
     known = Install.model_fields if place[0] == "install" and len(place) > 1 else Card.model_fields
-    near = difflib.get_close_matches(place[-1], known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
-    return f"unknown key {key}; {hint}"
+    return f"unknown key {key}; {hint(place[-1], known)}"
 
 
 def _faults(card: Card, path: Path) -> Iterator[str]:

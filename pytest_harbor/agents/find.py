@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_harbor.agents.base import Agent
 from pytest_harbor.errors import RecipeError
+from pytest_harbor.hints import hint
 
 if TYPE_CHECKING:
     from pytest_harbor.settings import Recipe
@@ -110,17 +110,15 @@ def _installed(recipe: Recipe) -> Agent:
     card = find_card(choice.name, folders)
     if card is None:
         known = (*_OWN, *card_names(folders))
-        near = difflib.get_close_matches(choice.name, known, n=1)
-        known = (*known, "module:Class", "harbor:NAME")
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+        near = hint(choice.name, known, ("module:Class", "harbor:NAME"))
         raise RecipeError(
-            f"{recipe.source('agent.name')}: there is no agent {choice.name!r}; {hint}"
+            f"{recipe.source('agent.name')}: there is no agent {choice.name!r}; {near}"
         )
     if choice.effort is not None and choice.effort not in card.efforts:
-        hint = f"it knows {', '.join(card.efforts)}" if card.efforts else "it has none to set"
+        known_efforts = f"it knows {', '.join(card.efforts)}" if card.efforts else "it has none"
         raise RecipeError(
             f"{recipe.source('agent.effort')}: the agent {card.name} knows no effort "
-            f"{choice.effort!r}; {hint}"
+            f"{choice.effort!r}; {known_efforts}"
         )
     return CliAgent(card, choice.version or card.version, choice.model)
 

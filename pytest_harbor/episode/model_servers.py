@@ -6,12 +6,12 @@ stands for the address, the same in every run.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_harbor.errors import RecipeError
+from pytest_harbor.hints import hint
 from pytest_harbor.settings import (
     FromHost,
     FromModelServer,
@@ -72,10 +72,8 @@ def _settled(value: Value, key: str, recipe: Recipe, host: Mapping[str, str]) ->
     name = value.model_server
     if name in recipe.model_servers:
         return placeholder(name)
-    near = difflib.get_close_matches(name, recipe.model_servers, n=1)
-    known = ", ".join(recipe.model_servers) or "none"
-    hint = f"did you mean {near[0]}?" if near else f"model_servers defines {known}"
-    raise RecipeError(f"{recipe.source(key)}: {key} asks for the model server {name}; {hint}")
+    near = hint(name, recipe.model_servers)
+    raise RecipeError(f"{recipe.source(key)}: {key} asks for the model server {name}; {near}")
 
 
 def _from_host(value: FromHost, key: str, recipe: Recipe, host: Mapping[str, str]) -> str:

@@ -37,6 +37,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from pytest_harbor.errors import RecipeError
 from pytest_harbor.gateway.wires.base import Conversation, Tool, find_tool
+from pytest_harbor.hints import hint
 
 SHELLS: Final = (
     "exec_command",
@@ -180,8 +181,18 @@ def _load(path: Path, _changed: int) -> Script:
     except yaml.YAMLError as error:
         raise RecipeError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
-        problems = (f"{path}: {_place(each['loc'])}: {each['msg']}" for each in error.errors())
+        problems = (f"{path}: {_explain(each)}" for each in error.errors())
         raise RecipeError("\n".join(problems)) from None
+
+
+def _explain(problem: Mapping[str, Any]) -> str:
+    *outer, last = problem["loc"] or ("",)
+    if problem["type"] == "extra_forbidden":
+        words = {name for table in _Table.__subclasses__() for name in table.model_fields}
+        return f"{_place(outer)}: unknown key {last}; {hint(str(last), sorted(words))}"
+    if not problem["loc"]:
+        return "a script is a mapping with a list of rules: {rules: [...]}"
+    return f"{_place(problem['loc'])}: {problem['msg']}"
 
 
 def _place(parts: Iterable[int | str]) -> str:

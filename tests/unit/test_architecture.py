@@ -8,8 +8,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "pytest_harbor"
 FLOORS = {
-    "errors": 0, "plain": 0, "recipe": 0, "recipe_keys": 0, "redaction": 0, "settings": 0,
-    "steady": 0, "task": 0, "trajectory": 0,
+    "errors": 0, "hints": 0, "plain": 0, "recipe": 0, "recipe_keys": 0, "redaction": 0,
+    "settings": 0, "steady": 0, "task": 0, "trajectory": 0,
     "sandbox": 1,
     "agents": 2, "bridge": 2, "gateway": 2, "user": 2,
     "episode": 3,

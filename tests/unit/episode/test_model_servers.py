@@ -73,7 +73,7 @@ def test_a_replay_asks_the_host_for_nothing() -> None:
             "here: compose_variables.URL: compose_variables.URL asks for the model server "
             "user_modle; did you mean user_model?",
         ),
-        ({"agent.env.URL": {"model_server": "x"}}, "here: agent.env.URL: .* defines none"),
+        ({"agent.env.URL": {"model_server": "x"}}, "here: agent.env.URL: .* known: none"),
         ({"agent.env.KEY": {"env": "NONE"}}, "here: agent.env.KEY: .* variable NONE, which is not"),
         ({"verifier.env.KEY": {"env": "NONE"}}, "here: verifier.env.KEY"),
     ],

@@ -419,10 +419,11 @@ def test_what_no_rule_meets_is_said(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("rules: [{sya: Hi}]", "rule 1 sya: Extra inputs"),
         ("rules: [{say: a}, {when: {turn: x}}]", "rule 2 when turn"),
         ("rules: [{when: {user: '('}}]", "rule 1 when user"),
-        ("[]", "the file"),
+        ("[]", "a script is a mapping with a list of rules: {rules: [...]}"),
+        ("rules: [{sya: hello}]", "rule 1: unknown key sya; did you mean say?"),
+        ("rules: [{when: {zzz: 1}}]", "rule 1 when: unknown key zzz; known: "),
         ("rules: [", "is not valid YAML"),
     ],
 )
