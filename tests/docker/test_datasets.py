@@ -22,7 +22,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp(request.param)
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", *DATASETS, "-n", "2", "-q", "-p", "no:cacheprovider"),
+            *(sys.executable, "-m", "pytest", *DATASETS, "-n", "4", "-q", "-p", "no:cacheprovider"),
             *("--harbor-agent", request.param, "--harbor-jobs-dir", str(folder)),
             *("--harbor-job-name", "job", "--junitxml", str(folder / "junit.xml")),
         ],
