@@ -36,6 +36,8 @@ class Capabilities:
     """The MCP transports that it can speak."""
     needs_model: bool = False
     """Whether it asks a model: it gets the address of the model server ``policy``."""
+    wire: Literal["chat", "responses", "messages", "gemini"] | None = None
+    """The API that it asks the model by, where only one will do."""
     needs_network: bool = False
     """Whether main must be able to reach this host for it."""
     resumes: bool = False

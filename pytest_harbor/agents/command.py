@@ -39,7 +39,7 @@ class CommandAgent(Agent):
                 Entry(_SERVERS, servers.encode(), 0o600, owner.uid, owner.gid),
             ]
         )
-        model = {"HARBOR_MODEL": self.model} if self.model else {}
+        known = {"HARBOR_MODEL": self.model, "HARBOR_EFFORT": turn.effort}
         ran = turn.container.run_logged(
             self.command,
             log=f"{LOGS}/{_LOG}",
@@ -48,7 +48,7 @@ class CommandAgent(Agent):
             env={
                 "HARBOR_INSTRUCTION_FILE": _INSTRUCTION,
                 "HARBOR_MCP_FILE": _SERVERS,
-                **model,
+                **{name: value for name, value in known.items() if value},
                 **turn.env,
             },
             deadline=turn.deadline,

@@ -69,6 +69,7 @@ class CliAgent(Agent):
         return Capabilities(
             mcp_transports=frozenset(card.transports),
             needs_model=True,
+            wire=card.wire,
             needs_network=True,
             # without a reader nobody knows the session's name
             resumes=card.resume is not None and card.reader is not None,

@@ -85,10 +85,11 @@ def _from_host(value: FromHost, key: str, recipe: Recipe, host: Mapping[str, str
     )
 
 
-def with_policy(recipe: Recipe) -> tuple[Recipe, str]:
+def with_policy(recipe: Recipe, wire: TryWith | None = None) -> tuple[Recipe, str]:
     """A recipe with a model server for the agent's calls, and what to ask it for.
 
-    Where the recipe names none, the model's own provider is taken: ``openai/gpt-5.5``.
+    Where the recipe names none, the model's own provider is taken: ``openai/gpt-5.5``. Where it
+    does not say how its own is tried, that is by ``wire``, which the agent will ask by.
 
     Raises:
         RecipeError: no model is named, or nothing says where it answers.
@@ -102,7 +103,7 @@ def with_policy(recipe: Recipe) -> tuple[Recipe, str]:
                 f"{source}: the agent {agent} needs a model: name one with --harbor-model or "
                 f"model_servers.{POLICY}.model"
             )
-        return recipe, asked
+        return _tried_with(recipe, wire), asked
     maker, slash, asked = (model or "").partition("/")
     if not slash or maker not in _MAKERS:
         known = ", ".join(f"{name}/..." for name in _MAKERS)
@@ -116,6 +117,13 @@ def with_policy(recipe: Recipe) -> tuple[Recipe, str]:
     servers = {**recipe.model_servers, POLICY: table}
     sources = {**recipe.sources, f"model_servers.{POLICY}.base_url": recipe.source("agent.model")}
     return recipe.model_copy(update={"model_servers": servers, "sources": sources}), asked
+
+
+def _tried_with(recipe: Recipe, wire: TryWith | None) -> Recipe:
+    if wire is None or f"model_servers.{POLICY}.try_with" in recipe.sources:
+        return recipe
+    table = recipe.model_servers[POLICY].model_copy(update={"try_with": wire})
+    return recipe.model_copy(update={"model_servers": {**recipe.model_servers, POLICY: table}})
 
 
 def referred(recipe: Recipe) -> tuple[str, ...]:

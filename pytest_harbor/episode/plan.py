@@ -89,7 +89,7 @@ def make_plan(task: Task, recipe: Recipe, agent: Agent, host: Mapping[str, str])
     _has_a_solution(task, agent)
     model = None
     if agent.capabilities.needs_model:
-        recipe, model = with_policy(recipe)
+        recipe, model = with_policy(recipe, agent.capabilities.wire)
     environment = task.config.environment
     main_env = templates.resolve_table(environment.env, host, where="[environment.env]")
     grants = make_grants(task.mcp_servers, recipe.task_mcp_grants, host)

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pytest_harbor.episode.result import EpisodeResult, GrantRecord, StepResult
 from pytest_harbor.report.episodes import tokens_of
 from pytest_harbor.report.parties import party_items
 from pytest_harbor.report.text import count, decimal, duration, money, number_of, reward
 from pytest_harbor.report.transcript import Transcript, is_call_of
+
+_TOLD: Final = 20
+"""How many of a list of an agent's own remarks are shown."""
 
 Tone = Literal["bad", "warn", "broken", "quiet"]
 
@@ -182,6 +185,17 @@ def _turn_facts(step: StepResult) -> Iterator[Fact]:
     spent += [money(turn.cost_usd)] if turn.cost_usd is not None else []
     if spent:
         yield Fact("Spent", ", ".join(spent))
+    yield from _told_by_agent(turn.extra)
+
+
+def _told_by_agent(extra: Mapping[str, object]) -> Iterator[Fact]:
+    """What the agent adds to its turn: the version that ran, what a card changes, what diverged."""
+    for name, value in extra.items():
+        title = f"Agent's {name.replace('_', ' ')}"
+        if isinstance(value, list) and value:
+            yield Fact(title, items=tuple(str(each) for each in value[:_TOLD]))
+        elif isinstance(value, str | int | float) and value != "":
+            yield Fact(title, str(value))
 
 
 def _grade_facts(step: StepResult) -> Iterator[Fact]:

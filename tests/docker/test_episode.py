@@ -413,12 +413,14 @@ def test_a_command_as_agent(tmp_path: Path) -> None:
     recipe = {
         "agent.command": command,
         "agent.model": "acme/m-1",
+        "agent.effort": "high",
         "agent.env.MINE": "yes-it-is-mine",
     }
     test = "grep -x 'Do it.' /app/said && " + GIVES_1
     played = play(one_step(tmp_path, toml, test=test), "command", recipe=recipe)
     assert (played.result.outcome, played.result.reward) == ("passed", 1)
     assert played.read("agent/command.txt").splitlines() == [
+        "HARBOR_EFFORT=high",
         "HARBOR_INSTRUCTION_FILE=/logs/agent/instruction.md",
         "HARBOR_MCP_FILE=/logs/agent/mcp.json",
         "HARBOR_MODEL=acme/m-1",

@@ -225,3 +225,20 @@ def test_what_an_agent_lacks_is_told_before_anything_starts(
 def test_an_agent_without_a_model_opens_no_server(tmp_path: Path) -> None:
     made = plan(tmp_path, {"model_servers.policy.base_url": "http://own.example"}, {})
     assert (made.model, made.model_servers) == (None, ())
+
+
+@dataclass(frozen=True)
+class Messenger(NopAgent):
+    name: str = "messenger"
+    capabilities = Capabilities(needs_model=True, wire="messages")
+
+
+@pytest.mark.parametrize(("said", "tried"), [({}, "messages"), ({"try_with": "off"}, "off")])
+def test_a_server_is_tried_as_the_agent_will_ask_it(
+    tmp_path: Path, said: Mapping[str, str], tried: str
+) -> None:
+    table = {"base_url": "http://own.example", "model": "own-1", **said}
+    values = {f"model_servers.policy.{key}": value for key, value in table.items()}
+    made = plan(tmp_path, values, {}, Messenger())
+    (server,) = model_servers.make_servers(made.model_servers, made.recipe, {}, replaying=False)
+    assert server.try_with == tried
